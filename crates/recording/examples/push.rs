@@ -5,8 +5,9 @@
 use std::time::Instant;
 
 use weir_recording::block::BLOCK_BYTES;
+use weir_recording::frame::Sealer;
 use weir_recording::model::RecordedVersion;
-use weir_recording::{BlockRefusal, BlockWriter, LiveAnswer, LiveBody, LiveExchange, LiveTry, Secrets, seal};
+use weir_recording::{BlockRefusal, BlockWriter, LiveAnswer, LiveBody, LiveExchange, LiveTry, Secrets};
 
 const EXCHANGES: u64 = 2_000_000;
 
@@ -16,7 +17,7 @@ fn main() {
         ("one client, all repeats", 1, false, false),
         ("1,000 clients with cookies", 1_000, false, false),
         ("and a new Date each 20 ms", 1_000, true, false),
-        ("and a new id in each request and answer", 1_000, true, true),
+        ("and a new session and a new id in each answer", 1_000, true, true),
     ] {
         if std::env::args().nth(1).is_some_and(|part| !what.contains(&part)) {
             continue;
@@ -26,23 +27,22 @@ fn main() {
         let agents =
             ["Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/126.0.0.0 Safari/537.36"];
         let mut buffer = Vec::with_capacity(2 * BLOCK_BYTES);
+        let (mut sealer, mut frame) = (Sealer::new().unwrap(), Vec::new());
         let (mut blocks, mut bytes, mut sealed) = (0, 0, 0);
         let began = Instant::now();
         let mut sealing = std::time::Duration::ZERO;
         for number in 0..EXCHANGES {
             let client = number.wrapping_mul(7_919) % clients;
             let cookie = &cookies[client as usize];
-            let id = if is_new_id {
-                format!("{:032x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15))
-            } else {
-                "00000000000000000000000000000001".to_owned()
-            };
+            let random = if is_new_id { random(number) } else { 1 };
+            let id = format!("{random:032x}");
+            let session = format!("session={:032x}; Path=/; HttpOnly", !random);
             let date = if is_new_date {
                 format!("Mon, 30 Nov 2026 08:{:02}:{:02} GMT", number / 24_000 % 60, number / 400 % 60)
             } else {
                 "Mon, 30 Nov 2026 08:00:00 GMT".to_owned()
             };
-            let fields: [(&[u8], &[u8]); 8] = [
+            let fields: [(&[u8], &[u8]); 7] = [
                 (b"Host", b"www.shop.example"),
                 (b"User-Agent", agents[0].as_bytes()),
                 (b"Accept", b"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
@@ -50,7 +50,6 @@ fn main() {
                 (b"Accept-Encoding", b"gzip, deflate, br, zstd"),
                 (b"Referer", b"https://www.shop.example/list?page=2"),
                 (b"Cookie", cookie.as_bytes()),
-                (b"X-Request-Id", id.as_bytes()),
             ];
             let answer: [(&[u8], &[u8]); 8] = [
                 (b"Server", b"weir"),
@@ -59,7 +58,7 @@ fn main() {
                 (b"Content-Length", b"1024"),
                 (b"Connection", b"keep-alive"),
                 (b"Cache-Control", b"no-cache"),
-                (b"Vary", b"Accept-Encoding"),
+                (b"Set-Cookie", session.as_bytes()),
                 (b"X-Request-Id", id.as_bytes()),
             ];
             let exchange = LiveExchange {
@@ -91,7 +90,9 @@ fn main() {
                 let begin = Instant::now();
                 blocks += 1;
                 bytes += block.len();
-                sealed += seal(&block).unwrap().len();
+                frame.clear();
+                sealer.seal(&block, &mut frame).unwrap();
+                sealed += frame.len();
                 sealing += begin.elapsed();
                 buffer = block;
                 writer.push(&exchange).unwrap();
@@ -107,6 +108,12 @@ fn main() {
             sealing.as_nanos() as f64 / EXCHANGES as f64,
         );
     }
+}
+
+/// 128 bits that look random.
+fn random(number: u64) -> u128 {
+    let product = (u128::from(number) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+    (product ^ product >> 67).wrapping_mul(0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645)
 }
 
 /// The hash of bodies.

@@ -75,11 +75,7 @@ impl SegmentFrames {
     /// # Errors
     /// The block is larger than the format allows.
     pub fn put_block(&mut self, block: &RecordBlock) -> io::Result<()> {
-        // The parts that were put before stand before the block.
-        self.writer.flush()?;
-        let frame = weir_recording::seal(&block.bytes)?;
-        self.composed.0.borrow_mut().extend_from_slice(&frame);
-        Ok(())
+        self.writer.put_block(&block.bytes)
     }
 
     /// Takes what is composed.

@@ -115,8 +115,11 @@ pub(crate) struct Encoder {
     known_numbers: Numbers,
     keys: Vec<u8>,
     again: Vec<u8>,
-    strings: Vec<(Range<u32>, u8)>,
-    string_numbers: Numbers,
+    /// The names of fields: each range of `out`, and the number of the string.
+    names: Vec<(Range<u32>, u32)>,
+    name_numbers: Numbers,
+    /// Strings that have a number.
+    string_count: u32,
     /// The fields of a list, as numbers of `known`: a range of `ids`.
     lists: Vec<Range<u32>>,
     list_numbers: Numbers,
@@ -139,8 +142,9 @@ impl Encoder {
             known_numbers: Numbers::default(),
             keys: Vec::new(),
             again: Vec::new(),
-            strings: Vec::new(),
-            string_numbers: Numbers::default(),
+            names: Vec::new(),
+            name_numbers: Numbers::default(),
+            string_count: 0,
             lists: Vec::new(),
             list_numbers: Numbers::default(),
             ids: Vec::new(),
@@ -170,9 +174,10 @@ impl Encoder {
         self.parts = 0;
         self.shared_bytes = 0;
         self.known.clear();
-        self.strings.clear();
+        self.names.clear();
+        self.string_count = 0;
         self.lists.clear();
-        for numbers in [&mut self.known_numbers, &mut self.string_numbers, &mut self.list_numbers] {
+        for numbers in [&mut self.known_numbers, &mut self.name_numbers, &mut self.list_numbers] {
             numbers.clear();
         }
         self.keys.clear();
@@ -359,7 +364,7 @@ impl Encoder {
             let mut lower = std::mem::take(&mut self.lower);
             lower.clear();
             lower.extend(name.iter().map(u8::to_ascii_lowercase));
-            self.string(cbor::BYTES, &lower, &mut again);
+            self.name(&lower, &mut again);
             self.lower = lower;
         }
         let shown = hide.hide(piece);
@@ -388,29 +393,34 @@ impl Encoder {
         again.extend_from_slice(&self.out[places..]);
     }
 
-    /// Writes a string, or its number, and appends its next form to `again`.
-    fn string(&mut self, major: u8, string: &[u8], again: &mut Vec<u8>) {
-        let mut hasher = self.hash.build_hasher();
-        hasher.write_u8(major);
-        hasher.write(string);
-        let hash = hasher.finish();
-        let found = self.string_numbers.find(hash, |number| {
-            self.strings.get(number as usize).is_some_and(|(range, found)| {
-                *found == major && self.out[range.start as usize..range.end as usize] == *string
-            })
-        });
-        if let Some(number) = found {
+    /// Writes the name of a field, or its number, and appends its next form to `again`.
+    fn name(&mut self, name: &[u8], again: &mut Vec<u8>) {
+        let hash = self.hash.hash_one(name);
+        let is_it = |(range, _): &(Range<u32>, u32)| self.out[range.start as usize..range.end as usize] == *name;
+        let found = self.name_numbers.find(hash, |place| self.names.get(place as usize).is_some_and(is_it));
+        if let Some((_, number)) = found.and_then(|place| self.names.get(place as usize)) {
             let begin = self.out.len();
-            put_reference(&mut self.out, number);
+            put_reference(&mut self.out, *number);
             again.extend_from_slice(&self.out[begin..]);
             return;
         }
+        let number = self.string_count;
+        self.string(cbor::BYTES, name, again);
+        if self.string_count > number {
+            let end = self.out.len() as u32;
+            self.names.push((end - name.len() as u32..end, number));
+            self.name_numbers.add(hash);
+        }
+    }
+
+    /// Writes a string that is not looked up, and appends its next form to `again`: the value that a field has had before is found with
+    /// its name, and other strings seldom occur twice.
+    fn string(&mut self, major: u8, string: &[u8], again: &mut Vec<u8>) {
         cbor::put(&mut self.out, major, string.len() as u64);
-        let begin = self.out.len() as u32;
         self.out.extend_from_slice(string);
-        if string.len() >= cbor::length_of_numbered(self.strings.len()) {
-            self.strings.push((begin..self.out.len() as u32, major));
-            put_reference(again, self.string_numbers.add(hash));
+        if string.len() >= cbor::length_of_numbered(self.string_count as usize) {
+            put_reference(again, self.string_count);
+            self.string_count += 1;
         } else {
             cbor::put(again, major, string.len() as u64);
             again.extend_from_slice(string);

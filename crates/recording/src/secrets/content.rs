@@ -1,9 +1,9 @@
 //! Secrets by their form, anywhere in a text. One walk over the bytes; each look back or ahead has a bound.
 
-use super::noticed::{Noticed, is_begin};
+use super::noticed::Noticed;
 use super::numbers;
 use super::sheet::{Findings, ValueForm, whole};
-use super::table::{SERVICE_KEYS, SecretKind};
+use super::table::{SecretKind, begins_service_key, service_keys};
 use super::view::View;
 
 /// Longest local part of an e-mail address, and longest name of a host.
@@ -19,6 +19,11 @@ pub(super) fn content(view: View<'_>, findings: &mut dyn Findings) {
     let bytes = view.bytes;
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
+        if IS_OF_WORD[usize::from(*byte)] && at > 0 && IS_OF_WORD[usize::from(bytes[at - 1])] {
+            // Nothing begins within a word.
+            at = run(bytes, at, usize::MAX, |byte| IS_OF_WORD[usize::from(byte)]);
+            continue;
+        }
         if !TRIGGERS[usize::from(*byte)] {
             at += 1;
             continue;
@@ -55,13 +60,20 @@ const TRIGGERS: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = 0;
     while byte < 256 {
-        table[byte] = matches!(byte as u8, b'@' | b':' | b'-' | b'+' | b'0'..=b'9' | b'A'..=b'Z' | b'b' | b'e');
+        table[byte] = matches!(byte as u8, b'@' | b':' | b'-' | b'+' | b'0'..=b'9' | b'A'..=b'Z' | b'b' | b'e')
+            || begins_service_key(byte as u8);
         byte += 1;
     }
-    let mut number = 0;
-    while number < SERVICE_KEYS.len() {
-        table[SERVICE_KEYS[number].0.as_bytes()[0] as usize] = true;
-        number += 1;
+    table
+};
+
+/// Letters and digits. A table and no branches: nobody can foresee which of them comes next in a random text.
+const IS_OF_WORD: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = (byte as u8).is_ascii_alphanumeric();
+        byte += 1;
     }
     table
 };
@@ -124,11 +136,7 @@ fn private_key(bytes: &[u8], at: usize) -> Option<Noticed> {
 /// A secret that begins with the letter at `at`.
 fn word(view: View<'_>, at: usize, findings: &mut dyn Findings) -> Option<Noticed> {
     let bytes = view.bytes;
-    if !is_begin(bytes, at) {
-        return None;
-    }
-    let rest = &bytes[at..];
-    match rest {
+    match &bytes[at..] {
         [b'e', b'y', b'J', ..] => jwt(bytes, at),
         [b'B' | b'b', b'e' | b'E' | b'a' | b'A', ..] => scheme(view, at, findings),
         _ => None,
@@ -192,7 +200,7 @@ fn scheme(view: View<'_>, at: usize, findings: &mut dyn Findings) -> Option<Noti
 /// A key of a service whose prefix is at `at`.
 fn service_key(bytes: &[u8], at: usize) -> Option<Noticed> {
     let rest = &bytes[at..];
-    for (prefix, kind, least) in SERVICE_KEYS {
+    for (prefix, kind, least) in service_keys(*rest.first()?) {
         if let Some(tail) = rest.strip_prefix(prefix.as_bytes()) {
             let length = tail.iter().take_while(|byte| kind.has(**byte)).count();
             if length >= *least {

@@ -68,9 +68,14 @@ pub(super) fn number(bytes: &[u8], at: usize) -> Option<Noticed> {
     if bytes[at] == b'+' {
         return international(bytes, at);
     }
+    let end = run_of_digits(bytes, at);
+    if !is_end(bytes, end) {
+        // A word that begins with digits.
+        return Some(Noticed::Nothing(end));
+    }
     let is_fraction = at >= 2 && bytes[at - 1] == b'.' && bytes[at - 2].is_ascii_digit();
     if is_fraction {
-        return Some(Noticed::Nothing(run_of_digits(bytes, at)));
+        return Some(Noticed::Nothing(end));
     }
     let all = Digits::new(bytes, at);
     // The first groups of the digits that are a number by themselves: a text may go on with other digits.

@@ -10,13 +10,11 @@ const DRAWS_MAX: u32 = 8;
 /// not begin with it. In a value without letters and digits, the signs become other signs.
 pub(super) fn replace(key: SipKey, value: &[u8], out: &mut Vec<u8>) {
     let begin = out.len();
-    let mut seed = Sip::new(key);
-    seed.update(value);
-    let seed = SipKey::new(seed.finish().to_le_bytes());
+    let first = Random::new(key, value);
     let is_signs_only = !value.iter().any(|byte| byte.is_ascii_alphanumeric() || !byte.is_ascii());
     for draw in 0..DRAWS_MAX {
         out.truncate(begin);
-        let mut random = Random { seed, draw, block: 0, left: 0, bits: 0 };
+        let mut random = first.draw(draw);
         if is_signs_only {
             out.extend(value.iter().map(|byte| if byte.is_ascii_graphic() { *random.of(b"-._~") } else { *byte }));
         } else {
@@ -29,16 +27,20 @@ pub(super) fn replace(key: SipKey, value: &[u8], out: &mut Vec<u8>) {
 }
 
 fn characters(random: &mut Random, value: &[u8], out: &mut Vec<u8>) {
-    let (mut at, mut has_digit) = (0, false);
-    while let Some(byte) = value.get(at) {
-        let length = length_of_character(&value[at..]);
-        match length {
-            1 if byte.is_ascii() => out.push(character(random, *byte, &mut has_digit)),
-            1 => out.push(0x80 | random.below(0x40) as u8),
+    let begin = out.len();
+    let mut rest = value;
+    while !rest.is_empty() {
+        let ascii = rest.iter().position(|byte| !byte.is_ascii()).unwrap_or(rest.len());
+        let (plain, behind) = rest.split_at(ascii);
+        out.extend(plain.iter().map(|byte| random.within(KINDS[usize::from(*byte)])));
+        let (other, behind) = behind.split_at(if behind.is_empty() { 0 } else { length_of_character(behind) });
+        match other.len() {
+            0 => {}
+            1 => out.push(random.within((0x80, 0x40))),
             // Two bytes: à to ö. Four: animals.
-            2 => out.extend([0xc3, 0xa0 + random.below(23) as u8]),
+            2 => out.extend([0xc3, random.within((0xa0, 23))]),
             3 => {
-                let char = str::from_utf8(&value[at..at + 3]).ok().and_then(|text| text.chars().next());
+                let char = str::from_utf8(other).ok().and_then(|text| text.chars().next());
                 let (first, count) = match char {
                     Some('가'..='힣') => ('가', 11_172),
                     _ => ('一', 20_000),
@@ -46,21 +48,30 @@ fn characters(random: &mut Random, value: &[u8], out: &mut Vec<u8>) {
                 let char = char::from_u32(first as u32 + random.below(count)).unwrap_or(first);
                 out.extend_from_slice(char.encode_utf8(&mut [0; 4]).as_bytes());
             }
-            _ => out.extend([0xf0, 0x9f, 0x90, 0x80 + random.below(0x40) as u8]),
+            _ => out.extend([0xf0, 0x9f, 0x90, random.within((0x80, 0x40))]),
         }
-        at += length;
+        rest = behind;
+    }
+    if let Some(first) = out.iter_mut().skip(begin).find(|byte| byte.is_ascii_digit()) {
+        *first = random.within((b'1', 9));
     }
 }
 
-fn character(random: &mut Random, byte: u8, has_digit: &mut bool) -> u8 {
-    match byte {
-        b'0'..=b'9' if !std::mem::replace(has_digit, true) => b'1' + random.below(9) as u8,
-        b'0'..=b'9' => b'0' + random.below(10) as u8,
-        b'a'..=b'z' => b'a' + random.below(26) as u8,
-        b'A'..=b'Z' => b'A' + random.below(26) as u8,
-        other => other,
+/// For each byte of ASCII the first one of its kind, and how many there are. A table and no branches: nobody can foresee the kinds in a random text.
+const KINDS: [(u8, u8); 128] = {
+    let mut kinds = [(0, 1); 128];
+    let mut byte = 0;
+    while byte < 128 {
+        kinds[byte as usize] = match byte {
+            b'0'..=b'9' => (b'0', 10),
+            b'a'..=b'z' => (b'a', 26),
+            b'A'..=b'Z' => (b'A', 26),
+            other => (other, 1),
+        };
+        byte += 1;
     }
-}
+    kinds
+};
 
 /// The bytes of the first character; 1 for a byte that begins none.
 pub(super) fn length_of_character(bytes: &[u8]) -> usize {
@@ -73,36 +84,46 @@ pub(super) fn length_of_character(bytes: &[u8]) -> usize {
     if bytes.get(..length).is_some_and(|bytes| str::from_utf8(bytes).is_ok()) { length } else { 1 }
 }
 
-/// Random numbers that depend on a key.
+/// Random numbers that depend on a key and a value. Only the keyed hash must hide the value: whoever finds the hash from these numbers
+/// knows nothing more.
 pub(super) struct Random {
-    seed: SipKey,
-    draw: u32,
-    block: u64,
+    hash: u64,
+    numbers: fastrand::Rng,
+    /// Random bits, and how often sixteen of them are left.
+    bits: u64,
     left: u32,
-    bits: u128,
 }
 
 impl Random {
     pub(super) fn new(key: SipKey, value: &[u8]) -> Random {
-        let mut seed = Sip::new(key);
-        seed.update(value);
-        Random { seed: SipKey::new(seed.finish().to_le_bytes()), draw: 0, block: 0, left: 0, bits: 0 }
+        let mut hash = Sip::new(key);
+        hash.update(value);
+        let hash = hash.finish() as u64;
+        Random::of_hash(hash)
     }
 
-    /// A number below `bound`, which is at most 65,536.
-    pub(super) fn below(&mut self, bound: u32) -> u32 {
+    /// Other numbers for each draw.
+    fn draw(&self, draw: u32) -> Random {
+        Random::of_hash(self.hash.wrapping_add(u64::from(draw)))
+    }
+
+    fn of_hash(hash: u64) -> Random {
+        Random { hash, numbers: fastrand::Rng::with_seed(hash), bits: 0, left: 0 }
+    }
+
+    /// One of `count` bytes from `first`.
+    fn within(&mut self, (first, count): (u8, u8)) -> u8 {
         if self.left == 0 {
-            let mut sip = Sip::new(self.seed);
-            sip.update(&(self.block << 4 | u64::from(self.draw)).to_le_bytes());
-            self.bits = sip.finish();
-            self.block += 1;
-            self.left = 8;
+            (self.bits, self.left) = (self.numbers.u64(..), 4);
         }
-        let number = (self.bits as u16).into();
-        self.bits >>= 16;
-        self.left -= 1;
-        let number: u32 = number;
-        (number * bound) >> 16
+        let sixteen = self.bits as u16;
+        (self.bits, self.left) = (self.bits >> 16, self.left - 1);
+        first + (u32::from(sixteen) * u32::from(count) >> 16) as u8
+    }
+
+    /// A number below `bound`.
+    pub(super) fn below(&mut self, bound: u32) -> u32 {
+        self.numbers.u32(..bound)
     }
 
     fn of<'l>(&mut self, list: &'l [u8]) -> &'l u8 {

@@ -57,8 +57,8 @@ const BASIC: GeneralPurpose = GeneralPurpose::new(
 pub(super) struct Sheet {
     /// The copy; empty if there is no secret.
     bytes: Vec<u8>,
-    /// For each byte of the copy, whether it is replaced.
-    is_taken: Vec<bool>,
+    /// For each byte of the copy, 1 if it is replaced, else 0.
+    taken: Vec<u8>,
     hidden: Vec<(u32, u32)>,
     new: Vec<u8>,
 }
@@ -73,22 +73,20 @@ pub(super) struct Writing<'s, 't> {
 impl Sheet {
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
-        self.is_taken.clear();
+        self.taken.clear();
         self.hidden.clear();
     }
 
     /// The bytes with replaced secrets, and the places of these. `None`: there is no secret.
     pub(super) fn result(&mut self) -> Option<Redacted<'_>> {
-        let mut begin = None;
-        for (at, is_taken) in self.is_taken.iter().chain([&false]).enumerate() {
-            match (begin, is_taken) {
-                (None, true) => begin = Some(at),
-                (Some(from), false) => {
-                    self.hidden.push((from as u32, at as u32));
-                    begin = None;
-                }
-                _ => {}
-            }
+        let place = |is_taken: bool, from: usize| {
+            let rest = self.taken.get(from..).unwrap_or_default();
+            memchr::memchr(u8::from(is_taken), rest).map(|at| from + at)
+        };
+        let mut from = 0;
+        while let Some(begin) = place(true, from) {
+            from = place(false, begin).unwrap_or(self.taken.len());
+            self.hidden.push((begin as u32, from as u32));
         }
         (!self.hidden.is_empty()).then_some((&self.bytes, &self.hidden))
     }
@@ -102,7 +100,7 @@ impl Findings for Writing<'_, '_> {
         }
         if self.sheet.bytes.is_empty() {
             self.sheet.bytes.extend_from_slice(self.original);
-            self.sheet.is_taken.resize(self.original.len(), false);
+            self.sheet.taken.resize(self.original.len(), 0);
         }
         let mut new = std::mem::take(&mut self.sheet.new);
         new.clear();
@@ -116,7 +114,7 @@ impl Findings for Writing<'_, '_> {
     }
 
     fn is_found(&self, place: usize) -> bool {
-        self.sheet.is_taken.get(place) == Some(&true)
+        self.sheet.taken.get(place) == Some(&1)
     }
 }
 
@@ -141,20 +139,20 @@ impl Writing<'_, '_> {
     fn write(&mut self, view: View<'_>, new: &[u8]) {
         let all = view.place(0)..view.place(0) + new.len();
         if view.is_plain()
-            && let Some(is_taken) = self.sheet.is_taken.get_mut(all.clone())
+            && let Some(taken) = self.sheet.taken.get_mut(all.clone())
             && let Some(space) = self.sheet.bytes.get_mut(all)
-            && !is_taken.contains(&true)
+            && !taken.contains(&1)
         {
-            is_taken.fill(true);
+            taken.fill(1);
             return space.copy_from_slice(new);
         }
         for (at, byte) in new.iter().enumerate() {
             let place = view.place(at)..view.place(at + 1);
-            let Some(is_taken) = self.sheet.is_taken.get_mut(place.clone()) else { return };
-            if is_taken.first() != Some(&false) {
+            let Some(taken) = self.sheet.taken.get_mut(place.clone()) else { return };
+            if taken.first() != Some(&0) {
                 continue;
             }
-            is_taken.fill(true);
+            taken.fill(1);
             let Some(space) = self.sheet.bytes.get_mut(place) else { return };
             match space {
                 [one] if *one == b'+' && view.bytes.get(at) == Some(&b' ') => {}

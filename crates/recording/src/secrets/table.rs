@@ -202,6 +202,18 @@ const WORDS: &[&str] = &[
     "xsrf",
 ];
 
+/// The lengths of [`WORDS`] by their first letter, as bits.
+const WORD_LENGTHS: [u32; 256] = {
+    let mut lengths = [0; 256];
+    let mut number = 0;
+    while number < WORDS.len() {
+        let word = WORDS[number].as_bytes();
+        lengths[word[0] as usize] |= 1 << word.len();
+        number += 1;
+    }
+    lengths
+};
+
 /// Words that make a value a secret within a word of a name: `jsessionid`, `userpassword`.
 const PARTS: &[&str] = &[
     "apikey",
@@ -323,7 +335,9 @@ pub(super) fn is_secret_name(name: &[u8]) -> bool {
 }
 
 fn is_secret_word(word: &[u8]) -> bool {
-    WORDS.iter().any(|secret| secret.as_bytes() == word)
+    // Most words of traffic have no more in common with these than some letters.
+    let may_be = word.first().is_some_and(|first| WORD_LENGTHS[usize::from(*first)] >> word.len().min(31) & 1 == 1);
+    may_be && WORDS.iter().any(|secret| secret.as_bytes() == word)
         || word.len() > 5 && PARTS.iter().any(|part| memchr::memmem::find(word, part.as_bytes()).is_some())
 }
 
@@ -356,7 +370,7 @@ impl KeyBytes {
 }
 
 /// Keys of known services: the prefix, the bytes behind it, and the least number of these.
-pub(super) const SERVICE_KEYS: &[(&str, KeyBytes, usize)] = &[
+const SERVICE_KEYS: &[(&str, KeyBytes, usize)] = &[
     // Amazon
     ("AKIA", KeyBytes::Word, 16),
     ("ASIA", KeyBytes::Word, 16),
@@ -401,6 +415,32 @@ pub(super) const SERVICE_KEYS: &[(&str, KeyBytes, usize)] = &[
     ("EAACEdEose0cBA", KeyBytes::Word, 10),
     ("hvs.", KeyBytes::Url, 20),
 ];
+
+/// The numbers of [`SERVICE_KEYS`] by their first byte, as bits.
+const SERVICE_KEYS_BY_BYTE: [u64; 256] = {
+    let mut numbers = [0; 256];
+    let mut number = 0;
+    while number < SERVICE_KEYS.len() {
+        numbers[SERVICE_KEYS[number].0.as_bytes()[0] as usize] |= 1 << number;
+        number += 1;
+    }
+    numbers
+};
+
+/// Whether a key of [`SERVICE_KEYS`] begins with this byte.
+pub(super) const fn begins_service_key(byte: u8) -> bool {
+    SERVICE_KEYS_BY_BYTE[byte as usize] != 0
+}
+
+/// Entries of [`SERVICE_KEYS`] that begin with this byte.
+pub(super) fn service_keys(byte: u8) -> impl Iterator<Item = &'static (&'static str, KeyBytes, usize)> {
+    let mut rest = SERVICE_KEYS_BY_BYTE[usize::from(byte)];
+    std::iter::from_fn(move || {
+        let entry = SERVICE_KEYS.get(rest.trailing_zeros() as usize)?;
+        rest &= rest - 1;
+        Some(entry)
+    })
+}
 
 /// Fields whose long random values are no secrets: numbers of requests, of contents, of nodes.
 pub(super) const RANDOM_FIELDS: &[&str] = &[
