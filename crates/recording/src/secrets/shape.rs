@@ -118,7 +118,7 @@ impl Random {
         }
         let sixteen = self.bits as u16;
         (self.bits, self.left) = (self.bits >> 16, self.left - 1);
-        first + (u32::from(sixteen) * u32::from(count) >> 16) as u8
+        first + ((u32::from(sixteen) * u32::from(count)) >> 16) as u8
     }
 
     /// A number below `bound`.
