@@ -1,7 +1,8 @@
 //! The number of CPUs that weir may really use: affinity mask ∩ cgroup quota.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::files::Files;
 
@@ -117,24 +118,65 @@ fn quota_v1(files: &Files, dir: &str) -> Option<usize> {
 /// throttled. From `cpu.stat` of the nearest group that has periods, version 1 or 2.
 pub fn throttling_under(root: &Path, pid: Option<u32>) -> Option<(u64, u64)> {
     let process = pid.map_or("self".to_owned(), |pid| pid.to_string());
-    let groups = fs::read_to_string(root.join("proc").join(process).join("cgroup")).ok()?;
-    groups.lines().find_map(|line| {
-        let mut parts = line.splitn(3, ':');
-        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-        let mounts: &[&str] = if controllers.is_empty() {
-            &["sys/fs/cgroup"]
-        } else if controllers.split(',').any(|c| c == "cpu") {
-            &["sys/fs/cgroup/cpu,cpuacct", "sys/fs/cgroup/cpu"]
-        } else {
+    groups_of(root, &process, "cpu").into_iter().find_map(|(mount, group)| {
+        let around = group.ancestors().take_while(|group| group.starts_with(&mount));
+        around.filter_map(stopped).find(|(periods, _)| *periods > 0)
+    })
+}
+
+/// Most processes of a control group that are read.
+const MEMBERS_MAX: usize = 4096;
+
+/// The control group that a process is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OwnGroup {
+    /// CPU time of all processes that it has and has had, also of those for which nobody has waited.
+    pub cpu: Duration,
+    /// The ids of its processes, without those in groups below it.
+    pub members: Vec<u32>,
+}
+
+/// The control group of a process, version 1 or 2. `None` for the group at the root, and for one with more than [`MEMBERS_MAX`] processes.
+pub fn own_group_under(root: &Path, pid: u32) -> Option<OwnGroup> {
+    groups_of(root, &pid.to_string(), "cpuacct").into_iter().find_map(|(mount, group)| {
+        if group == mount {
             return None;
+        }
+        let members = fs::read_to_string(group.join("cgroup.procs")).ok()?;
+        let members: Vec<u32> = members.lines().take(MEMBERS_MAX + 1).filter_map(|line| line.parse().ok()).collect();
+        let usage = fs::read_to_string(group.join("cpuacct.usage")).ok();
+        let cpu = match usage.and_then(|text| text.trim().parse().ok()) {
+            Some(ns) => Duration::from_nanos(ns),
+            None => {
+                let stat = fs::read_to_string(group.join("cpu.stat")).ok()?;
+                let us = stat.lines().find_map(|line| line.strip_prefix("usage_usec "))?;
+                Duration::from_micros(us.trim().parse().ok()?)
+            }
         };
-        mounts.iter().find_map(|mount| {
+        (members.len() <= MEMBERS_MAX).then_some(OwnGroup { cpu, members })
+    })
+}
+
+/// The groups of a process with this controller: where the hierarchy is mounted, and the directory of the group. A group of version 2 has
+/// all controllers.
+fn groups_of(root: &Path, process: &str, controller: &str) -> Vec<(PathBuf, PathBuf)> {
+    let text = fs::read_to_string(root.join("proc").join(process).join("cgroup")).unwrap_or_default();
+    let mut found = Vec::new();
+    for line in text.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
+        let mounts = match controllers.split(',').any(|own| own == controller) {
+            _ if controllers.is_empty() => vec!["sys/fs/cgroup".to_owned()],
+            true => vec!["sys/fs/cgroup/cpu,cpuacct".to_owned(), format!("sys/fs/cgroup/{controller}")],
+            false => continue,
+        };
+        found.extend(mounts.into_iter().map(|mount| {
             let mount = root.join(mount);
             let group = mount.join(path.trim_start_matches('/'));
-            let around = group.ancestors().take_while(|group| group.starts_with(&mount));
-            around.filter_map(stopped).find(|(periods, _)| *periods > 0)
-        })
-    })
+            (mount, group)
+        }));
+    }
+    found
 }
 
 fn stopped(group: &Path) -> Option<(u64, u64)> {
@@ -152,6 +194,30 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::tree;
+
+    #[test]
+    fn the_group_of_a_process_has_an_account_in_both_versions() {
+        let of = |files: &[(&str, &str)]| own_group_under(tree::made_up(files).path(), 7);
+        let seven_ms = Some(OwnGroup { cpu: Duration::from_millis(7), members: vec![7, 8] });
+        let one = [
+            ("proc/7/cgroup", "4:memory:/m\n3:cpuacct:/x\n2:cpu:/y\n"),
+            ("sys/fs/cgroup/cpuacct/x/cpuacct.usage", "7000000\n"),
+            ("sys/fs/cgroup/cpuacct/x/cgroup.procs", "7\n8\n"),
+        ];
+        assert_eq!(of(&one), seven_ms);
+        let two = [
+            ("proc/7/cgroup", "0::/a/b\n"),
+            ("sys/fs/cgroup/a/b/cpu.stat", "usage_usec 7000\nuser_usec 1\n"),
+            ("sys/fs/cgroup/a/b/cgroup.procs", "7\n8\n"),
+        ];
+        assert_eq!(of(&two), seven_ms);
+        let top = [
+            ("proc/7/cgroup", "0::/\n"),
+            ("sys/fs/cgroup/cpu.stat", "usage_usec 7000\n"),
+            ("sys/fs/cgroup/cgroup.procs", "7\n"),
+        ];
+        assert_eq!((of(&top), of(&[])), (None, None));
+    }
 
     fn check(files: &[(&str, &str)], expect: usize) {
         let root = tree::made_up(files);

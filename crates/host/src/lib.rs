@@ -34,7 +34,8 @@ mod unit;
 mod vm;
 
 pub use cpu::{
-    allowed_cpus, allowed_cpus_under, effective_cpus, effective_cpus_of, effective_cpus_under, throttling_under,
+    OwnGroup, allowed_cpus, allowed_cpus_under, effective_cpus, effective_cpus_of, effective_cpus_under,
+    own_group_under, throttling_under,
 };
 pub use ends::{Ends, ends_of};
 pub use files::Files;
@@ -46,7 +47,7 @@ pub use pam::{PamLimit, pam_limits_under};
 pub use place::{places_of, places_under};
 pub use pools::{Pool, pools_under};
 pub use process::{
-    FamilyCpu, PROCESSES_MAX, ended_children_cpu, family, family_cpu, family_cpu_under, family_under, others_cpu,
+    FamilyCpu, Member, PROCESSES_MAX, family, family_cpu, family_cpu_under, family_under, members_under, others_cpu,
     started_ticks,
 };
 pub use programs::{Program, Seen, programs, seen_under};

@@ -1,4 +1,8 @@
-//! CPU time of a process and all its descendants.
+//! CPU time of a process and all its descendants, also of threads and processes that have ended.
+//!
+//! The kernel adds the time of a thread that ends to its process, and the time of a process that ends to the parent that waits for it
+//! (`utime` and `cutime`, proc_pid_stat(5)). Both accounts go in steps of 10 ms; only a thread that lives has an exact one. A
+//! server with a thread or a process for each connection would look idle by the threads that live.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,10 +18,11 @@ pub const PROCESSES_MAX: usize = 65_536;
 /// The flag of kernel threads (`include/linux/sched.h`).
 const PF_KTHREAD: u32 = 0x0020_0000;
 
-/// CPU time of a family of processes, without those that have ended.
+/// CPU time of a family of processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FamilyCpu {
-    /// User and system time of all threads; to the nanosecond if the kernel supports it, otherwise in steps of 10 ms.
+    /// User and system time of all its processes and threads, also of those that have ended, if their parents are of the family and wait for them. The time of
+    /// what has ended is in steps of 10 ms.
     pub cpu: Duration,
     /// Number of live processes.
     pub processes: usize,
@@ -30,13 +35,39 @@ pub fn family_cpu(pid: u32) -> Option<FamilyCpu> {
 
 /// As [`family_cpu`], reading `proc` below `root`.
 pub fn family_cpu_under(root: &Path, pid: u32) -> Option<FamilyCpu> {
-    let family = family_under(root, pid);
-    let mut sum = FamilyCpu::default();
-    for member in &family {
-        sum.cpu += process_cpu(&root.join(format!("proc/{member}/task")));
-        sum.processes += 1;
+    let members = members_under(root, pid);
+    let of = |member: &Member| member.cpu(process_cpu(&root.join(format!("proc/{}/task", member.pid))));
+    let sum = FamilyCpu { cpu: members.iter().map(of).sum(), processes: members.len() };
+    (!members.is_empty()).then_some(sum)
+}
+
+/// A process of a family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// The kernel's id.
+    pub pid: u32,
+    /// CPU time of all its threads, also of those that have ended.
+    account: Duration,
+    /// CPU time of its children that have ended and for which it has waited.
+    ended_children: Duration,
+}
+
+impl Member {
+    /// CPU time of the process and its ended children. `threads`: the exact time of the threads that live.
+    pub fn cpu(&self, threads: Duration) -> Duration {
+        // Both parts of the account are rounded down.
+        self.account.max(threads) + self.ended_children
     }
-    (!family.is_empty()).then_some(sum)
+}
+
+/// The process and its descendants, parents first; empty if there is no such process. Reads `proc` below `root`.
+pub fn members_under(root: &Path, pid: u32) -> Vec<Member> {
+    let everybody = everybody(&root.join("proc"));
+    let of = |pid: u32| {
+        let stat = everybody.get(&pid)?;
+        Some(Member { pid, account: stat.cpu, ended_children: stat.ended_children })
+    };
+    family_among(&everybody, pid).into_iter().filter_map(of).collect()
 }
 
 /// The ids of the process and its descendants, parents first; empty if there is no such process.
@@ -46,7 +77,7 @@ pub fn family(pid: u32) -> Vec<u32> {
 
 /// As [`family`], reading `proc` below `root`.
 pub fn family_under(root: &Path, pid: u32) -> Vec<u32> {
-    family_among(&everybody(&root.join("proc")), pid)
+    members_under(root, pid).into_iter().map(|member| member.pid).collect()
 }
 
 fn family_among(everybody: &BTreeMap<u32, Stat>, pid: u32) -> Vec<u32> {
@@ -83,20 +114,13 @@ fn others_cpu_of(proc: &Path, own: u32) -> Option<Duration> {
     sees_all.then(|| programs.map(|stat| stat.cpu + stat.ended_children).sum())
 }
 
-/// CPU time of the ended children that this process has waited for, in steps of 10 ms (`cutime` and `cstime`,
-/// proc_pid_stat(5)).
-pub fn ended_children_cpu() -> Duration {
-    let stat = fs::read_to_string("/proc/self/stat").ok();
-    stat.and_then(|stat| Stat::parse(&stat)).map_or(Duration::ZERO, |stat| stat.ended_children)
-}
-
 /// The fields that weir reads from a process's `stat` file (proc_pid_stat(5)).
 pub(super) struct Stat {
     pub(super) parent: u32,
     /// True for a kernel thread.
     pub(super) is_kernels: bool,
     pub(super) cpu: Duration,
-    ended_children: Duration,
+    pub(super) ended_children: Duration,
     pub(super) threads: Option<u64>,
     /// Start time in ticks since the machine started.
     pub(super) started: Option<u64>,
@@ -162,6 +186,42 @@ mod tests {
         let sum = family_cpu_under(root.path(), 10).unwrap();
         assert_eq!((sum.processes, sum.cpu), (3, Duration::from_nanos(123) + Duration::from_millis(20)));
         assert_eq!(family_cpu_under(root.path(), 14), None);
+    }
+
+    #[test]
+    fn threads_and_children_that_have_ended_count() {
+        // 420 ms of its own, of which a thread that lives has 100; 50 ms of children that have ended.
+        let files = [
+            ("proc/10/stat", "10 (a) S 1 1 1 0 -1 4194304 9 9 9 9 40 2 4 1 20 0 2 0 5\n"),
+            ("proc/10/task/10/schedstat", "100000000 5 6\n"),
+            // Its threads say more than its account, which is rounded down.
+            ("proc/11/stat", "11 (b) S 10 1 1 0 -1 4194304 9 9 9 9 3 0 0 0 20 0 1 0 5\n"),
+            ("proc/11/task/11/schedstat", "39000000 5 6\n"),
+        ];
+        let root = tree::made_up(&files);
+        let sum = family_cpu_under(root.path(), 10).unwrap();
+        assert_eq!((sum.processes, sum.cpu), (2, Duration::from_millis(420 + 50 + 39)));
+    }
+
+    #[test]
+    fn a_family_of_short_processes_is_as_busy_as_the_shell_says() {
+        use std::io::{BufRead, BufReader};
+        use std::process::{Command, Stdio};
+        let run = "i=0; while [ $i -lt 40 ]; do sh -c 'j=0; while [ $j -lt 4000 ]; do j=$((j+1)); done'; i=$((i+1)); done; times; read x";
+        let mut child =
+            Command::new("sh").args(["-c", run]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        // `0m0.01s 0m0.02s` of the shell, and of its children.
+        let lines: Vec<String> =
+            BufReader::new(child.stdout.take().unwrap()).lines().take(2).map(Result::unwrap).collect();
+        let seconds = |time: &str| {
+            let (minutes, seconds) = time.trim_end_matches('s').split_once('m').unwrap();
+            minutes.parse::<f64>().unwrap() * 60.0 + seconds.parse::<f64>().unwrap()
+        };
+        let truth: f64 = lines.iter().flat_map(|line| line.split(' ')).map(seconds).sum();
+        let seen = family_cpu(child.id()).unwrap().cpu.as_secs_f64();
+        child.stdin.take();
+        child.wait().unwrap();
+        assert!(truth > 0.04 && (seen - truth).abs() < 0.05, "{seen} {truth}");
     }
 
     #[test]

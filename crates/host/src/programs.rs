@@ -1,6 +1,6 @@
 //! The programs of the machine: processes with the same name and the same parent, added up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
@@ -24,6 +24,8 @@ pub struct Seen {
     pub program: String,
     /// CPU time so far, in steps of 10 ms.
     pub cpu: Duration,
+    /// CPU time of its children that have ended and for which it has waited, in steps of 10 ms.
+    pub ended_children: Duration,
     /// Resident memory in bytes. Memory that processes share counts in each of them.
     pub resident: u64,
     /// Number of threads.
@@ -54,6 +56,7 @@ fn seen(proc: &Path, pid: u32, stat: &Stat, page: u64) -> Option<Seen> {
         parent: stat.parent,
         program,
         cpu: stat.cpu,
+        ended_children: stat.ended_children,
         resident: stat.pages.unwrap_or(0).saturating_mul(page),
         threads: stat.threads.unwrap_or(1),
         started: stat.started.unwrap_or(0),
@@ -143,15 +146,32 @@ pub struct Program {
     pub youngest: u64,
 }
 
+/// Most parents above a process that are looked for.
+const GENERATIONS_MAX: usize = 64;
+
 /// Adds up processes with the same name and the same parent. `before` was read `elapsed` earlier; a process that it
-/// lacks counts from its start. The process `apart` is never added to others: another edge of this machine may have its
+/// lacks counts from its start. A process that has ended counts for the program of its parent, without the time that it had in `before`. The process `apart` is never added to others: another edge of this machine may have its
 /// name and its parent.
 pub fn programs(before: &[Seen], now: &[Seen], elapsed: Duration, apart: u32) -> Vec<Program> {
-    let known: BTreeMap<(u32, u64), Duration> = before.iter().map(|one| ((one.pid, one.started), one.cpu)).collect();
+    let known: BTreeMap<(u32, u64), &Seen> = before.iter().map(|one| ((one.pid, one.started), one)).collect();
+    let live: BTreeSet<(u32, u64)> = now.iter().map(|one| (one.pid, one.started)).collect();
+    // The time of ended processes that was told before, by the processes that got it.
+    let ended: BTreeMap<u32, &Seen> =
+        before.iter().filter(|one| !live.contains(&(one.pid, one.started))).map(|one| (one.pid, one)).collect();
+    let mut told: BTreeMap<u32, Duration> = BTreeMap::new();
+    for one in ended.values() {
+        let above = std::iter::successors(Some(one.parent), |parent| ended.get(parent).map(|parent| parent.parent));
+        let heir = above.take(GENERATIONS_MAX).last().unwrap_or_default();
+        *told.entry(heir).or_default() += one.cpu + one.ended_children;
+    }
     let mut all: BTreeMap<(&str, u32, bool), Program> = BTreeMap::new();
     for one in now {
         let program = all.entry((&one.program, one.parent, one.pid == apart)).or_default();
-        let used = one.cpu.saturating_sub(known.get(&(one.pid, one.started)).copied().unwrap_or_default());
+        let (cpu, children) = match known.get(&(one.pid, one.started)) {
+            Some(then) => (then.cpu, then.ended_children + told.get(&one.pid).copied().unwrap_or_default()),
+            None => (Duration::ZERO, Duration::ZERO),
+        };
+        let used = one.cpu.saturating_sub(cpu) + one.ended_children.saturating_sub(children);
         program.name.clone_from(&one.program);
         program.parent = one.parent;
         program.pids.push(one.pid);
@@ -218,6 +238,26 @@ mod tests {
         assert!(programs(&[], &read(150), Duration::ZERO, 99).iter().all(|program| program.cpus == 0.0));
         let all = programs(&[], &read(150), Duration::ZERO, 11);
         assert_eq!(all.iter().map(|program| program.pids.as_slice()).collect::<Vec<_>>(), [[10], [11], [12]]);
+    }
+
+    #[test]
+    fn processes_that_have_ended_count_for_the_program_that_waited_for_them() {
+        let one = |pid: u32, parent: u32, cpu_ms: u64, ended_ms: u64| Seen {
+            pid,
+            parent,
+            program: format!("p{pid}"),
+            cpu: Duration::from_millis(cpu_ms),
+            ended_children: Duration::from_millis(ended_ms),
+            resident: 0,
+            threads: 1,
+            started: 7,
+        };
+        // 10 forks for each request; 20 and its child 21 have ended since, after another 100 and 50 ms.
+        let before = [one(10, 1, 1_000, 3_000), one(20, 10, 400, 0), one(21, 20, 200, 0)];
+        let now = [one(10, 1, 1_100, 3_750), one(30, 10, 250, 0)];
+        let all = programs(&before, &now, Duration::from_secs(1), 0);
+        let cpus = |name: &str| all.iter().find(|program| program.name == name).expect("it runs").cpus;
+        assert!((cpus("p10") - 0.25).abs() < 1e-9 && (cpus("p30") - 0.25).abs() < 1e-9, "{all:?}");
     }
 
     #[test]
