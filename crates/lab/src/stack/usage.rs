@@ -52,7 +52,7 @@ impl Usage {
         Usage {
             at: clock::precise(),
             processes: started.iter().map(of).collect(),
-            own: family.cpu + host::ended_children_cpu(),
+            own: family.cpu,
             others: host::others_cpu(&spec.machine_proc()),
             machine: host::cpu_times().into_iter().filter(|time| cpus.is_empty() || cpus.contains(&time.cpu)).collect(),
             groups: spec.groups.iter().map(|group| (group.host.clone(), group.used())).collect(),

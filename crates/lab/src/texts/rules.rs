@@ -190,6 +190,9 @@ texts! {
     ANSWERS_SECOND_GROW_CPU: "answers a second grow as its CPU for a request falls", "요청당 CPU가 줄어드는 만큼 초당 응답이 늘어납니다";
     APPLICATIONS_CPU_FULL: "the application's CPU is full", "앱의 CPU를 다 썼습니다";
     SUBJECT_ITS_CPUS: "{0}: its CPUs", "{0}: CPU";
+    CPUS_USED_ENDED:
+        "{0} CPUs used of {1}: {3} of them by threads and processes that have ended, the rest by {2} threads",
+        "CPU {1}개 중 {0}개 사용: 그중 {3}개는 이미 끝난 스레드와 프로세스가, 나머지는 스레드 {2}개가 사용";
     CPUS_USED_THREADS: "{0} CPUs used of {1}, by {2} threads", "스레드 {2}개로 CPU {1}개 중 {0}개 사용";
     PROXY_CACHE_FASTCGI_CACHE: "proxy_cache, fastcgi_cache or uwsgi_cache for answers that may be one second old (…_valid 200 1s), or another application server", "1초 지난 응답을 보내도 되면 proxy_cache, fastcgi_cache, uwsgi_cache 중 하나를 쓰세요 (…_valid 200 1s). 아니면 앱 서버를 추가하세요";
     EDGE_ANSWERS_CACHE_WITHOUT: "the edge answers from the cache without the application", "캐시에 있는 응답은 엣지가 앱에 요청하지 않고 보냅니다";

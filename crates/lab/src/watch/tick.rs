@@ -1,6 +1,6 @@
 //! One sample of everything: totals and levels from the kernel.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -73,9 +73,13 @@ pub struct ProcessTick {
     pub host: String,
     /// The busiest threads of the family.
     pub threads: Vec<ThreadTick>,
-    /// CPU time of all threads.
+    /// CPU time of all its processes and threads, also of those that have ended.
     pub ran_ns: u64,
-    /// Time that all threads waited for a CPU.
+    /// The part of it that no live thread has. To 20 ms for each process.
+    pub ended_ns: u64,
+    /// CPU time of its control group, if that has this family alone: also the time of processes for which nobody has waited.
+    pub group_ns: Option<u64>,
+    /// Time that all live threads waited for a CPU.
     pub waited_ns: u64,
     /// Open descriptors of the family member with the most, and its limit.
     pub fds: u64,
@@ -154,12 +158,23 @@ pub fn look(root: &Path, targets: &[WatchedProcess], with_sockets: bool) -> Tick
 
 /// A sample of a process, and the files with the states of its threads.
 fn process(root: &Path, target: &WatchedProcess) -> Option<(ProcessTick, Vec<PathBuf>)> {
-    let family = host::family_under(root, target.pid);
+    let family = host::members_under(root, target.pid);
+    let pids: BTreeSet<u32> = family.iter().map(|member| member.pid).collect();
     let mut tick = ProcessTick { name: target.name.clone(), host: target.host.clone(), ..ProcessTick::default() };
     let (mut is_there, mut states) = (false, Vec::new());
-    for pid in family.into_iter().take(FAMILY_MAX) {
+    for (place, member) in family.into_iter().enumerate() {
+        let pid = member.pid;
+        if place >= FAMILY_MAX {
+            // The kernel's account is enough for the members that are not looked at.
+            tick.ran_ns += as_ns(member.cpu(Duration::ZERO));
+            continue;
+        }
         let threads = host::thread_times_of(root, pid);
         let is_small = threads.len() <= STATES_MAX;
+        let live_ns = threads.iter().map(|thread| thread.ran_ns).sum();
+        let ran_ns = as_ns(member.cpu(Duration::from_nanos(live_ns)));
+        tick.ran_ns += ran_ns;
+        tick.ended_ns += ran_ns.saturating_sub(live_ns);
         for thread in threads {
             is_there = true;
             if is_small {
@@ -167,7 +182,6 @@ fn process(root: &Path, target: &WatchedProcess) -> Option<(ProcessTick, Vec<Pat
             }
             tick.are_waits_unknown |= thread.waited_ns.is_none();
             let waited_ns = thread.waited_ns.unwrap_or(0);
-            tick.ran_ns += thread.ran_ns;
             tick.waited_ns += waited_ns;
             let is_main = thread.id == pid;
             tick.threads.push(ThreadTick { id: thread.id, is_main, ran_ns: thread.ran_ns, waited_ns });
@@ -186,10 +200,17 @@ fn process(root: &Path, target: &WatchedProcess) -> Option<(ProcessTick, Vec<Pat
         tick.rss += number("VmRSS:").unwrap_or(0) * 1024;
         tick.swapped += number("VmSwap:").unwrap_or(0) * 1024;
     }
+    tick.group_ns = host::own_group_under(root, target.pid)
+        .filter(|group| group.members.iter().all(|pid| pids.contains(pid)))
+        .map(|group| as_ns(group.cpu));
     tick.threads.sort_by_key(|thread| std::cmp::Reverse(thread.ran_ns));
     tick.threads.truncate(THREADS_KEPT);
     tick.periods = host::throttling_under(root, Some(target.pid));
     is_there.then_some((tick, states))
+}
+
+fn as_ns(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// Reads the states of threads several times. If a family has many threads, reads them once.

@@ -297,8 +297,7 @@ fn processes(watched: &Watched, known: &KnownBlock<'_>, answer: &Value) -> Vec<P
 fn used(seen: &[(u64, &ProcessTick)]) -> Option<ProcessSignals> {
     // The first sample contains the client's start and the last one its end. Only the load lies between.
     let inner = seen.get(1..seen.len().saturating_sub(1)).filter(|inner| inner.len() >= LOOKS_MIN).unwrap_or(seen);
-    // Threads that ended are missing in later samples. For a process that ends, use the sample with the highest CPU
-    // time.
+    // For a process that ends, use the sample with the highest CPU time.
     let (from, to) = (inner.first()?, inner.iter().rev().max_by_key(|(_, tick)| tick.ran_ns)?);
     let elapsed_ns = (to.0.saturating_sub(from.0)).max(1) as f64 * 1e6;
     let share = |now: u64, then: u64| now.saturating_sub(then) as f64 / elapsed_ns;
@@ -311,8 +310,14 @@ fn used(seen: &[(u64, &ProcessTick)]) -> Option<ProcessSignals> {
     let most = |of: fn(&ProcessTick) -> u64| seen.iter().map(|(_, tick)| of(tick)).max().unwrap_or(0);
     let (stuck, looked) =
         inner.iter().fold((0, 0), |(stuck, looked), (_, tick)| (stuck + tick.stuck.0, looked + tick.stuck.1));
+    let live = |tick: &ProcessTick| tick.ran_ns.saturating_sub(tick.ended_ns);
+    let by_family = share(to.1.ran_ns, from.1.ran_ns);
+    // The group also has the time of processes for which nobody has waited.
+    let by_group = to.1.group_ns.zip(from.1.group_ns).map_or(0.0, |(to, from)| share(to, from));
+    let cpu = by_family.max(by_group);
     Some(ProcessSignals {
-        cpu: share(to.1.ran_ns, from.1.ran_ns),
+        cpu,
+        ended: (cpu - share(live(to.1), live(from.1))).clamp(0.0, cpu),
         is_main_busiest: threads.first().is_some_and(|(_, _, is_main)| *is_main),
         threads: threads.iter().map(|(ran, waited, _)| (*ran, *waited)).collect(),
         fds: (most(|tick| tick.fds), most(|tick| tick.fds_max)),
@@ -691,6 +696,24 @@ mod tests {
         assert_eq!((hub.queues["0.0.0.0:80"], hub.held["10.0.0.1:1"], hub.ports), ((4, 8), (9, 3), 200));
         assert_eq!(found.said("no_port"), 3);
         assert!((found.machine.busy - 0.5).abs() < 1e-9, "{:?}", found.machine);
+    }
+
+    #[test]
+    fn an_application_with_a_thread_for_each_connection_is_as_busy_as_its_process() {
+        // 0.9 of a CPU, of which its live threads have 0.02; nobody waited for children that used 0.05 more.
+        let tick = |ran_ms: u64, live_ms: u64, group_ms: Option<u64>| ProcessTick {
+            ran_ns: ran_ms * 1_000_000,
+            ended_ns: (ran_ms - live_ms) * 1_000_000,
+            group_ns: group_ms.map(|ms| ms * 1_000_000),
+            ..ProcessTick::default()
+        };
+        let of = |first: &ProcessTick, last: &ProcessTick| used(&[(0, first), (10_000, last)]).unwrap();
+        let alone = of(&tick(1_000, 500, None), &tick(10_000, 700, None));
+        assert!((alone.cpu - 0.9).abs() < 1e-9 && (alone.ended - 0.88).abs() < 1e-9, "{alone:?}");
+        let grouped = of(&tick(1_000, 500, Some(1_000)), &tick(10_000, 700, Some(10_500)));
+        assert!((grouped.cpu - 0.95).abs() < 1e-9 && (grouped.ended - 0.93).abs() < 1e-9, "{grouped:?}");
+        let torn = of(&tick(9_000, 500, None), &tick(1_000, 700, None));
+        assert_eq!((torn.cpu, torn.ended), (0.0, 0.0), "a counter that falls");
     }
 
     #[test]

@@ -254,6 +254,8 @@ pub struct ProcessSignals {
     pub role: Role,
     /// CPUs that it used.
     pub cpu: f64,
+    /// The part of `cpu` of threads and processes that have ended: no live thread has it.
+    pub ended: f64,
     /// CPUs that it may use: the CPUs of its affinity mask, or its host's quota.
     pub cpus: f64,
     /// Its host's quota, if there is one.

@@ -18,6 +18,8 @@ const THREAD_RAN_BESIDE: f64 = 0.3;
 const CPUS_FULL: f64 = 0.88;
 /// Share of a quota's periods in which a cgroup was throttled.
 const THROTTLED: f64 = 0.05;
+/// If what has ended used at least this part of an application's CPU time, it is told.
+const ENDED_PART: f64 = 0.2;
 /// An event loop with a p99 delay of this many ms stands still.
 const LOOP_DELAY_MS: f64 = 50.0;
 /// A thread that waits for this share of the time that it wants has neighbours on its CPU.
@@ -434,12 +436,20 @@ fn app_full(s: &Signals) -> Option<FiredRule> {
         |app: &&ProcessSignals| (app.usage() >= CPUS_FULL || crowded(app)) && !is_held_back(app) && !is_single(s, app);
     let app = s.servers().filter(full).max_by(|one, other| one.cpu.total_cmp(&other.cpu))?;
     let found = FiredRule::new(say!(SUBJECT_ITS_CPUS, subject(app)), app.usage())
-        .with(texts::LABEL_APPLICATION, say!(CPUS_USED_THREADS, digits(app.cpu), digits(app.cpus), app.threads.len()))
+        .with(texts::LABEL_APPLICATION, cpus_used(app))
         .with(texts::LABEL_EDGE, say!(ITS_CPUS_USED, digits(s.edge_process().map_or(0.0, |edge| edge.cpu))))
         .with(texts::LABEL_WAIT, say!(MS_REQUESTS_MS_SPENT, digits(s.step_ms("wait")), digits(s.load.ms[0])))
         .slows(&[Segment::Wait, Segment::Connect])
         .squeezed(squeeze(app));
     Some(found.knob(say!(PROXY_CACHE_FASTCGI_CACHE), say!(EDGE_ANSWERS_CACHE_WITHOUT)))
+}
+
+fn cpus_used(app: &ProcessSignals) -> Said {
+    let (cpu, cpus, threads) = (digits(app.cpu), digits(app.cpus), app.threads.len());
+    if app.ended >= ENDED_PART * app.cpu {
+        return say!(CPUS_USED_ENDED, cpu, cpus, threads, digits(app.ended));
+    }
+    say!(CPUS_USED_THREADS, cpu, cpus, threads)
 }
 
 /// One full thread does all the work.
