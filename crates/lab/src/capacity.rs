@@ -300,7 +300,12 @@ fn step(
             let from = users.begin();
             series::throughput_between(&answer["load"], from, from + ask.block.as_secs_f64())
         });
-        if let Some(rate) = all_are_there {
+        // The answers to a fixed rate may come after its last request.
+        let to_rate = match ask.load {
+            Load::Path { .. } if it.users.is_none() => series::answered_rate(&answer["load"], level, ask.block),
+            Load::Path { .. } | Load::Script { .. } => None,
+        };
+        if let Some(rate) = all_are_there.or(to_rate) {
             block.values.insert("throughput".to_owned(), rate);
         }
         match block.why_spoiled().into_iter().next() {

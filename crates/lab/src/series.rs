@@ -1,5 +1,7 @@
 //! A block in windows: whether it was warm and steady.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::said::{Said, say};
@@ -61,6 +63,28 @@ pub fn throughput_between(report: &Value, from: f64, to: f64) -> Option<f64> {
     let first = (from / interval).ceil().max(0.0) as usize;
     let between = counts.get(first..((to / interval).floor().max(0.0) as usize).min(counts.len()))?;
     (!between.is_empty()).then(|| between.iter().sum::<f64>() / (between.len() as f64 * interval))
+}
+
+/// Answers a second that a load of `offered` requests a second got, which sent for `length`. The time in which the last answers come
+/// does not count. If the answers take longer from window to window, then the requests wait in a growing queue: the result is the rate at which the queue is
+/// served. `None` without answers.
+pub fn answered_rate(report: &Value, offered: f64, length: Duration) -> Option<f64> {
+    let answers = report["weir"]["response"]["count"].as_f64().filter(|count| *count > 0.0)?;
+    let all = answers / length.as_secs_f64();
+    // Of a queue that is served at the rate S, the last request waits longer by (offered - S) / S for each second.
+    Some(queue_growth(report, length).map_or(all, |growth| all.min(offered / (1.0 + growth))))
+}
+
+/// How much longer the answers take for each second of the load, in seconds, if that is not chance.
+fn queue_growth(report: &Value, length: Duration) -> Option<f64> {
+    let series = Series::of(report)?;
+    let interval = report["weir"]["series"]["interval_ms"].as_f64()? / 1000.0;
+    // Behind the load come the slowest answers alone.
+    let load = (length.as_secs_f64() / interval) as usize;
+    let medians: Vec<f64> = series.log_median.iter().take(load).map(|log| log.exp() / 1000.0).collect();
+    let windows = medians.len().checked_sub(1).filter(|windows| *windows >= WINDOWS_MIN)?;
+    let trend = stats::mann_kendall(&medians).filter(|trend| trend.p < P_MAX && trend.over_all > 0.0)?;
+    Some(trend.over_all / (windows as f64 * interval))
 }
 
 /// Whether neither series is still warming up in its second half. Too few windows for a judgement count as warm.
@@ -140,6 +164,24 @@ mod tests {
         assert_eq!(unsteady(&of(|at| 1.0 - 0.0005 * at as f64)), Vec::<Said>::new(), "too small to matter");
         assert!(has_warmed_up(&of(|_| 1.0)) && !has_warmed_up(&of(|at| (at as f64 + 1.0).powi(2))));
         assert!(has_warmed_up(&Series::default()) && unsteady(&Series::default()).is_empty());
+    }
+
+    #[test]
+    fn slow_answers_are_as_many_and_a_queue_is_told_by_its_growth() {
+        let mut rng = fastrand::Rng::with_seed(6);
+        // 10 s of 100 requests a second. The last answers come 2 s later.
+        let mut load = |ms: &dyn Fn(f64) -> f64| {
+            let medians: Vec<f64> =
+                (0..42).map(|at| ms(f64::from(at) * 0.25) * (1.0 + 0.05 * normal(&mut rng))).collect();
+            json!({"weir": {"response": {"count": 1000}, "series": {
+                "interval_ms": 250, "length": 42, "counts": {"http.codes.200": vec![24; 42]}, "response": {"p50": medians},
+            }}})
+        };
+        let rate = |report: &Value| answered_rate(report, 100.0, Duration::from_secs(10)).unwrap();
+        assert_eq!(rate(&load(&|_| 1_800.0)), 100.0);
+        assert_eq!(rate(&load(&|second| 300.0 - 10.0 * second)), 100.0, "it becomes warm");
+        let queue = rate(&load(&|second| 20.0 + second * 1000.0 * (100.0 / 80.0 - 1.0)));
+        assert!((78.0..82.0).contains(&queue), "80 are served: {queue}");
     }
 
     /// Five requests a second over 32 connections: for 6.4 s, each opens one.
