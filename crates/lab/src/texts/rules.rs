@@ -339,6 +339,17 @@ texts! {
     LARGER_HEAP_XMX_FEWER: "a larger heap (-Xmx), or fewer allocations for each request", "힙을 늘리거나(-Xmx), 요청마다 하는 할당을 줄이세요";
     COLLECTIONS_BELOW_5_TIME: "collections below 5 % of the time; p99 falls", "가비지 컬렉션이 전체 시간의 5 % 미만으로 줄고, p99가 내려갑니다";
     THREADS_WAIT_DISK: "threads wait for a disk", "스레드가 디스크를 기다립니다";
+    WORKER_WAITS_FOR_A_READER:
+        "a worker of the edge waits until somebody reads its log from a pipe or a terminal",
+        "엣지의 워커가 파이프나 터미널에 쓴 로그를 누군가 읽을 때까지 기다립니다";
+    EDGE_LOG_READER: "the edge: the reader of its log", "엣지: 로그를 읽는 프로그램";
+    READINGS_WORKER_WAITED_FOR_READER:
+        "at {0} of the readings a worker waited to write into a full pipe or terminal",
+        "관찰한 시점의 {0}에서 워커가 가득 찬 파이프나 터미널에 쓰려고 기다렸습니다";
+    LOG_READER_KEEPS_UP:
+        "a program that reads the log as fast as the edge writes it, or a log in a file",
+        "엣지가 쓰는 만큼 빨리 로그를 읽는 프로그램, 또는 파일에 쓰는 로그";
+    NO_WORKER_WAITS_FOR_A_READER: "no worker waits in a write", "쓰기에서 기다리는 워커가 없어집니다";
     ITS_DISK: "{0}: its disk", "{0}: 디스크";
     READINGS_ONE_THREADS_WAITED: "at {0} of the readings one of its threads waited for a disk (state D)", "관찰한 시점의 {0}에서 스레드 하나가 디스크를 기다렸습니다 (상태 D)";
     SOME_TASK_MACHINE_WAITED: "some task of this machine waited for a disk {0} of the time", "전체 시간의 {0} 동안 디스크를 기다리는 태스크가 이 머신에 있었습니다";

@@ -93,6 +93,8 @@ pub struct ProcessTick {
     pub periods: Option<(u64, u64)>,
     /// How often a thread was seen waiting for a disk (state D), and how often threads were checked.
     pub stuck: (u32, u32),
+    /// The same for a thread of the edge that waits until somebody reads from a full pipe or terminal.
+    pub unread: (u32, u32),
     /// Involuntary context switches of the family's main threads.
     pub preempted: u64,
     /// The kernel reports the wait for a CPU for no thread, or not for all.
@@ -141,7 +143,7 @@ pub fn look(root: &Path, targets: &[WatchedProcess], with_sockets: bool) -> Tick
     let files = host::Files::under(root);
     let cpus = host::cpu_times_under(root);
     let kinds = ["cpu", "memory", "io"].into_iter();
-    let mut processes: Vec<(ProcessTick, Vec<PathBuf>)> =
+    let mut processes: Vec<(ProcessTick, Threads)> =
         targets.iter().filter_map(|target| process(root, target)).collect();
     states(&mut processes);
     Tick {
@@ -156,12 +158,20 @@ pub fn look(root: &Path, targets: &[WatchedProcess], with_sockets: bool) -> Tick
     }
 }
 
-/// A sample of a process, and the files with the states of its threads.
-fn process(root: &Path, target: &WatchedProcess) -> Option<(ProcessTick, Vec<PathBuf>)> {
+/// The threads of a process whose states are read.
+#[derive(Default)]
+struct Threads {
+    /// Their directories in `/proc`.
+    places: Vec<PathBuf>,
+    is_of_edge: bool,
+}
+
+/// A sample of a process, and its threads.
+fn process(root: &Path, target: &WatchedProcess) -> Option<(ProcessTick, Threads)> {
     let family = host::members_under(root, target.pid);
     let pids: BTreeSet<u32> = family.iter().map(|member| member.pid).collect();
     let mut tick = ProcessTick { name: target.name.clone(), host: target.host.clone(), ..ProcessTick::default() };
-    let (mut is_there, mut states) = (false, Vec::new());
+    let (mut is_there, mut states) = (false, Threads { places: Vec::new(), is_of_edge: target.is_edge });
     for (place, member) in family.into_iter().enumerate() {
         let pid = member.pid;
         if place >= FAMILY_MAX {
@@ -178,7 +188,7 @@ fn process(root: &Path, target: &WatchedProcess) -> Option<(ProcessTick, Vec<Pat
         for thread in threads {
             is_there = true;
             if is_small {
-                states.push(root.join(format!("proc/{pid}/task/{}/stat", thread.id)));
+                states.places.push(root.join(format!("proc/{pid}/task/{}", thread.id)));
             }
             tick.are_waits_unknown |= thread.waited_ns.is_none();
             let waited_ns = thread.waited_ns.unwrap_or(0);
@@ -214,23 +224,37 @@ fn as_ns(time: Duration) -> u64 {
 }
 
 /// Reads the states of threads several times. If a family has many threads, reads them once.
-fn states(processes: &mut [(ProcessTick, Vec<PathBuf>)]) {
+fn states(processes: &mut [(ProcessTick, Threads)]) {
     let (times, apart) = STATES;
     for time in 0..times {
         if time > 0 {
             std::thread::sleep(apart);
         }
-        for (tick, states) in processes.iter_mut().filter(|(_, states)| time == 0 || states.len() <= STATES_MAX) {
-            tick.stuck.0 += u32::from(states.iter().any(|stat| is_stuck(stat)));
-            tick.stuck.1 += 1;
+        for (tick, threads) in
+            processes.iter_mut().filter(|(_, threads)| time == 0 || threads.places.len() <= STATES_MAX)
+        {
+            let count = |is: fn(&Path) -> bool| u32::from(threads.places.iter().any(|thread| is(thread)));
+            tick.stuck = (tick.stuck.0 + count(is_stuck), tick.stuck.1 + 1);
+            if threads.is_of_edge {
+                tick.unread = (tick.unread.0 + count(is_unread), tick.unread.1 + 1);
+            }
         }
     }
 }
 
 /// Whether a thread waits for a disk: its state is D (proc_pid_stat(5)).
-fn is_stuck(stat: &Path) -> bool {
-    let stat = std::fs::read_to_string(stat).unwrap_or_default();
+fn is_stuck(thread: &Path) -> bool {
+    let stat = std::fs::read_to_string(thread.join("stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('D'))
+}
+
+/// Functions of the kernel in which a writer waits for the reader of a pipe or a terminal; the name of the first one changed with Linux 6.14.
+const WAITS_FOR_READER: [&str; 4] = ["pipe_write", "anon_pipe_write", "pipe_wait_writable", "n_tty_write"];
+
+/// Whether a thread waits until somebody reads from a full pipe or terminal (proc_pid_wchan(5), for root).
+fn is_unread(thread: &Path) -> bool {
+    let place = std::fs::read_to_string(thread.join("wchan")).unwrap_or_default();
+    WAITS_FOR_READER.contains(&place.trim())
 }
 
 fn hosts(root: &Path, targets: &[WatchedProcess], with_sockets: bool) -> Vec<HostTick> {
@@ -273,16 +297,28 @@ mod tests {
     fn states_are_looked_at_more_than_once() {
         let dir = std::env::temp_dir().join(format!("weir-test-tick-{}", std::process::id()));
         std::fs::create_dir_all(&dir).unwrap();
-        let file = |name: &str, state: char| {
-            let file = dir.join(name);
-            std::fs::write(&file, format!("7 (a) b) {state} 1 1")).unwrap();
-            file
+        let thread = |name: &str, state: char, place: &str| {
+            let thread = dir.join(name);
+            std::fs::create_dir_all(&thread).unwrap();
+            std::fs::write(thread.join("stat"), format!("7 (a) b) {state} 1 1")).unwrap();
+            std::fs::write(thread.join("wchan"), place).unwrap();
+            thread
         };
-        let (waits, runs) = (file("waits", 'D'), file("runs", 'R'));
+        let (waits, runs) = (thread("waits", 'D', "io_schedule"), thread("runs", 'R', "0"));
+        let writes = thread("writes", 'S', "anon_pipe_write");
         let many = vec![waits.clone(); STATES_MAX + 1];
-        let mut processes = [vec![runs.clone(), waits], vec![runs], many].map(|files| (ProcessTick::default(), files));
+        let mut processes = [
+            (vec![runs.clone(), waits], false),
+            (vec![runs.clone()], true),
+            (many, false),
+            (vec![runs, writes.clone()], true),
+            (vec![writes], false),
+        ]
+        .map(|(places, is_of_edge)| (ProcessTick::default(), Threads { places, is_of_edge }));
         states(&mut processes);
-        assert_eq!(processes.map(|(tick, _)| tick.stuck), [(5, 5), (0, 5), (1, 1)]);
+        let seen = processes.map(|(tick, _)| (tick.stuck, tick.unread));
+        let (rests, none) = ((0, 5), (0, 0));
+        assert_eq!(seen, [((5, 5), none), (rests, rests), ((1, 1), none), (rests, (5, 5)), (rests, none)]);
         std::fs::remove_dir_all(dir).unwrap();
     }
 }

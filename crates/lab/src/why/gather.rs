@@ -311,6 +311,8 @@ fn used(seen: &[(u64, &ProcessTick)]) -> Option<ProcessSignals> {
     let (stuck, looked) =
         inner.iter().fold((0, 0), |(stuck, looked), (_, tick)| (stuck + tick.stuck.0, looked + tick.stuck.1));
     let live = |tick: &ProcessTick| tick.ran_ns.saturating_sub(tick.ended_ns);
+    let (unread, read) =
+        inner.iter().fold((0, 0), |(unread, read), (_, tick)| (unread + tick.unread.0, read + tick.unread.1));
     let by_family = share(to.1.ran_ns, from.1.ran_ns);
     // The group also has the time of processes for which nobody has waited.
     let by_group = to.1.group_ns.zip(from.1.group_ns).map_or(0.0, |(to, from)| share(to, from));
@@ -323,6 +325,7 @@ fn used(seen: &[(u64, &ProcessTick)]) -> Option<ProcessSignals> {
         fds: (most(|tick| tick.fds), most(|tick| tick.fds_max)),
         swapped: to.1.swapped.saturating_sub(from.1.swapped),
         stuck: f64::from(stuck) / f64::from(looked.max(1)),
+        unread: f64::from(unread) / f64::from(read.max(1)),
         preempted: to.1.preempted.saturating_sub(from.1.preempted) as f64 / elapsed_ns * 1e9,
         ..ProcessSignals::default()
     })

@@ -1,6 +1,7 @@
 //! All rules, and their findings in a block, by falling weight.
 
 mod behind;
+mod blocked;
 mod cache;
 mod cpu;
 mod inside;
@@ -29,6 +30,7 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
         cpu::RULES,
         inside::RULES,
         behind::RULES,
+        blocked::RULES,
         upstream::RULES,
         cache::RULES,
         network::RULES,

@@ -284,6 +284,8 @@ pub struct ProcessSignals {
     pub memory_killed: u64,
     /// Share of the samples of its threads' states in which a thread waited for a disk.
     pub stuck: f64,
+    /// Share of the samples in which a thread of the edge waited until somebody reads from a full pipe or terminal.
+    pub unread: f64,
     /// Involuntary context switches of its main threads, a second.
     pub preempted: f64,
 }
