@@ -118,6 +118,11 @@ impl<P: Parts> Live<P> {
         let _ = self.resolver.set((servers, timeout));
     }
 
+    /// Whether it has a server that is not down.
+    pub fn has_servers(&self) -> bool {
+        lock(&self.known).members.list.iter().any(|member| !member.pattern().down)
+    }
+
     /// Whether it has a resolver.
     pub fn has_resolver(&self) -> bool {
         self.resolver.get().is_some()

@@ -37,7 +37,7 @@ pub struct Groups(Box<[Rc<Home>]>);
 /// The groups of a configuration on this worker.
 #[inline]
 pub fn groups(generation: &Generation) -> &Groups {
-    generation.own.of(|| Groups::of(generation, &[]))
+    generation.own.of(|| Groups::of(generation, None))
 }
 
 /// Lets the configuration beside the main one use the main one's connections, where both mean the same peers: a configuration
@@ -45,24 +45,25 @@ pub fn groups(generation: &Generation) -> &Groups {
 pub fn share(worker: &Rc<Worker>, generation: &Rc<Generation>) {
     if worker.is_beside(generation) {
         let main = worker.main();
-        generation.own.of(|| Groups::of(generation, groups(&main).all()));
+        generation.own.of(|| Groups::of(generation, Some(&main)));
     }
 }
 
 /// Whether the groups have the same peers by the same numbers. The peers of a group that changes at run time are its own.
 fn is_same(one: &Upstream, other: &Upstream) -> bool {
-    (&one.name, one.is_implicit) == (&other.name, other.is_implicit)
-        && one.live.is_none()
-        && other.live.is_none()
-        && one.addresses == other.addresses
+    one.live.is_none() && other.live.is_none() && one.addresses == other.addresses
 }
 
 impl Groups {
     #[cold]
-    fn of(generation: &Generation, others: &[Rc<Home>]) -> Groups {
+    fn of(generation: &Generation, main: Option<&Generation>) -> Groups {
         let declared = &crate::declared(&generation.conf).upstream.groups;
         let home = |(number, declared): (usize, &Arc<Upstream>)| {
-            let same = others.iter().find(|other| is_same(&other.declared, declared));
+            let same = main.and_then(|main| {
+                let before = &crate::declared(&main.conf).upstream;
+                let number = before.former(declared, generation.conf.exchanged.as_ref())?;
+                groups(main).home(number).filter(|other| is_same(&other.declared, declared))
+            });
             let pool = same.map_or_else(
                 || {
                     Rc::new(Pool::new(Shelf {
