@@ -9,7 +9,7 @@ mod split;
 #[expect(dead_code, reason = "other tests use the rest")]
 mod support;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -31,7 +31,7 @@ fn main() -> ExitCode {
             a_share_of_the_clients_gets_the_other_servers_and_all_accounts_are_equal, sessions_get_the_other_servers_by_their_address,
             a_release_that_fails_or_is_slow_is_rolled_back, a_promotion_has_the_text_in_force_until_the_file_is_read_again,
             the_servers_keep_their_health_and_their_connections, an_upstream_with_a_zone_keeps_what_it_knows,
-            upstreams_that_cannot_be_exchanged_are_refused_by_name;
+            upstreams_that_cannot_be_exchanged_are_refused_by_name, both_configurations_share_connections_of_http2;
     ])
 }
 
@@ -446,6 +446,21 @@ fn the_api_steers_and_reads_no_path() {
     assert_eq!((status, &value["canary"]["phase"]), (200, &Value::from("promoting")));
     within("the promotion", || call("GET", "").1["canary"]["phase"] == "promoted");
     within("all have it", || new_lanes() == 30);
+}
+
+fn both_configurations_share_connections_of_http2() {
+    // The origin answers with the number of the connection.
+    let port = support::free_port();
+    let origin =
+        Edge::start("h2-origin", "", &format!("listen 127.0.0.1:{port}; location / {{ return 200 $connection; }}"));
+    let server = format!("location / {{ proxy_pass http://127.0.0.1:{port}; proxy_http_version 2; }}");
+    let edge = Edge::start("h2", "", &server);
+    let connections =
+        || -> BTreeSet<String> { (0..30).map(|number| edge.client(&ip(number)).get("").unwrap().1).collect() };
+    let before = connections();
+    edge.begin(&edge.write("new", "", &server), &["--share", "99%"]);
+    let after = connections();
+    assert!(after.is_subset(&before), "{before:?} {after:?}\n{}", origin.log());
 }
 
 fn a_rehearsal_gives_nobody_the_new_configuration() {
