@@ -8,7 +8,9 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use weir_edge::canary::say;
 use weir_edge::canary::terms::{CanaryOrder, TIME_MAX, Terms, check_share};
+use weir_edge::canary::upstreams::UpstreamPair;
 use weir_edge::keeper::canary::{self, CanaryAsk, CanaryAsked, CanaryShown};
+use weir_edge::load::{ConfOrigin, read_tree};
 use weir_http::hold::split::SplitKey;
 use weir_http::text::value;
 use weir_load::once::{self, Once};
@@ -17,6 +19,7 @@ use weir_net::process::{self, Signal};
 use weir_net::{Instant, clock};
 use weir_words::{Language, Said, said, say};
 
+use crate::files::Disk;
 use crate::{edge, flags, texts};
 
 const AFTER_HELP: &str = "\
@@ -24,10 +27,14 @@ The edge reads FILE as the file that it runs: relative names mean the same. A cl
 of its key. The judge looks after every client: harm rolls back at once, and a proof that harm is below the margins promotes. A promotion
 is a reload with FILE; the next reload reads the edge's own file, so move FILE there: weir canary FILE --wait && mv FILE nginx.conf.
 
+With --split, the second configuration is the one in force with the names of two upstreams exchanged: a share of the clients gets the
+servers of NEXT wherever the configuration names OF. After a promotion, exchange the names in the edge's own file too.
+
 A reload, an upgrade of the binary and the end of the server end a canary: all clients get the old configuration.
 
   weir canary new.conf --share 10% --wait            until a decision
   weir canary new.conf --share 1%,10%,50% --pause 10m --for 6h --wait
+  weir canary --split app=app_next --share 10% --wait
   weir canary status; weir canary share 25%; weir canary promote; weir canary rollback
 
 Exit codes: 0 promoted, with --wait, else done; 1 rolled back, or refused; 2 undecided, or the command line is invalid.";
@@ -46,8 +53,11 @@ pub struct CanaryArgs {
 #[derive(Args)]
 struct Begin {
     /// The new configuration
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", conflicts_with = "split")]
     file: Option<PathBuf>,
+    /// The configuration in force, with the servers of the upstream NEXT wherever it names the upstream OF
+    #[arg(long, value_name = "OF=NEXT", value_parser = pair)]
+    split: Option<String>,
     /// The share of the clients that get it; with commas, one after another
     #[arg(long, value_name = "PERCENT%", default_value = "10%", value_delimiter = ',', value_parser = share)]
     share: Vec<f64>,
@@ -124,6 +134,15 @@ fn share(text: &str) -> Result<f64, Said> {
         .ok_or_else(|| said!("write a percentage from 0.1% to 99%", "0.1%부터 99%까지의 비율을 쓰세요"))
 }
 
+fn pair(text: &str) -> Result<String, Said> {
+    UpstreamPair::read(text).map(|_| text.to_owned()).map_err(|_| {
+        said!(
+            "write the names of two different upstreams, as in app=app_next",
+            "app=app_next처럼 서로 다른 업스트림 둘의 이름을 쓰세요"
+        )
+    })
+}
+
 fn time(text: &str) -> Result<Duration, Said> {
     let time = value::whole_seconds_of(text).filter(|time| !time.is_zero() && *time <= TIME_MAX);
     time.ok_or_else(|| {
@@ -180,12 +199,17 @@ fn run(args: CanaryArgs, language: Language) -> Result<u8, Said> {
 }
 
 fn begin(begin: Begin, language: Language) -> Result<u8, Said> {
-    let Some(file) = begin.file else { return Err(say!(texts::CANARY_NO_FILE)) };
-    let of_file = |error: std::io::Error| say!(texts::OF_FILE, file.display().to_string(), error.to_string());
-    // The keeper reads it: another working directory must not change which file that is.
-    let file = std::fs::canonicalize(&file).map_err(of_file)?;
+    let file = match (begin.file, begin.split) {
+        (_, Some(pair)) => pair,
+        (None, None) => return Err(say!(texts::CANARY_NO_FILE)),
+        (Some(file), None) => {
+            let of_file = |error: std::io::Error| say!(texts::OF_FILE, file.display().to_string(), error.to_string());
+            // The keeper reads it: another working directory must not change which file that is.
+            std::fs::canonicalize(&file).map_err(of_file)?.to_string_lossy().into_owned()
+        }
+    };
     let terms = Terms {
-        file: file.to_string_lossy().into_owned(),
+        file,
         key: begin.key,
         shares: begin.share,
         pause: begin.pause,
@@ -238,8 +262,8 @@ fn notify(url: &str, of: &Canary, language: Language) {
 struct Place {
     pid_file: PathBuf,
     pid: u32,
-    /// The file that it runs.
-    file: String,
+    /// The file that it runs, and where its relative names point to.
+    origin: ConfOrigin,
     json: bool,
 }
 
@@ -251,7 +275,7 @@ impl EdgePlace {
             named.filter_map(|(flag, value)| Some([flag.into(), value.clone()?])).flatten().collect();
         let origin = edge::origin(&flags::parse(&words).map_err(Said::from)?);
         let (pid_file, pid) = edge::running(&origin).map_err(Said::from)?;
-        Ok(Place { pid_file, pid, file: origin.file, json: self.json })
+        Ok(Place { pid_file, pid, origin, json: self.json })
     }
 }
 
@@ -289,8 +313,8 @@ impl Place {
         }
         Ok(match state.phase {
             CanaryPhase::Promoted => {
-                if Path::new(&state.file) != Path::new(&self.file) && !self.json {
-                    println!("{}", say!(texts::CANARY_MOVE, &self.file, &state.file).say(language));
+                if let Some(left) = self.left_to_do(&state).filter(|_| !self.json) {
+                    println!("{}", left.say(language));
                 }
                 0
             }
@@ -298,6 +322,20 @@ impl Place {
             CanaryPhase::RolledBack => ROLLED_BACK,
             CanaryPhase::Undecided => UNDECIDED,
         })
+    }
+}
+
+impl Place {
+    /// The change of the edge's own file that a promotion leaves to the user.
+    fn left_to_do(&self, promoted: &Canary) -> Option<Said> {
+        let own = &self.origin.file;
+        if promoted.file.starts_with('/') {
+            let differs = Path::new(&promoted.file) != Path::new(own);
+            return differs.then(|| say!(texts::CANARY_MOVE, own, &promoted.file));
+        }
+        let pair = UpstreamPair::read(&promoted.file).ok()?;
+        let places = pair.places(&read_tree(&self.origin, &Disk).0).unwrap_or_default();
+        Some(say!(texts::CANARY_EXCHANGE, own, &pair.of, &pair.next, places.join(", ")))
     }
 }
 

@@ -207,6 +207,7 @@ mod tests {
             "weir record show r --json",
             "weir record check r",
             "weir canary new.conf --share 1%,10% --key cookie:sid --wait",
+            "weir canary --split app=app_next --share 10%",
             "weir canary share 25% -c e.conf",
             "weir status",
             "weir top",

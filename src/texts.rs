@@ -116,11 +116,12 @@ weir_words::texts! {
 
     // weir canary.
     CANARY: "canary", "카나리";
-    CANARY_NO_FILE: "name the file of the new configuration", "새 설정 파일을 지정하세요";
+    CANARY_NO_FILE: "name the file of the new configuration, or two upstreams: --split app=app_next", "새 설정 파일이나 업스트림 둘을 지정하세요: --split app=app_next";
     CANARY_NO_EDGE: "the edge has ended", "엣지가 끝났습니다";
     CANARY_NO_ANSWER: "the edge has not answered: is it weir, and of this version?", "엣지가 응답하지 않습니다. 이 버전의 weir인지 확인하세요";
     CANARY_NONE: "this edge has had no canary", "이 엣지에는 카나리가 없었습니다";
     CANARY_MOVE: "{0} still has the old configuration, which the next reload reads: mv {1} {0}", "{0}에는 아직 옛 설정이 있고 다음 reload가 그것을 읽습니다: mv {1} {0}";
+    CANARY_EXCHANGE: "{0} still has the old names, which the next reload reads: exchange the names \"{1}\" and \"{2}\" in {3}", "{0}에는 아직 옛 이름이 있고 다음 reload가 그것을 읽습니다. {3}에서 이름 \"{1}\"과 \"{2}\"를 맞바꾸세요";
     CANARY_LARGE: "one client sends {0} of the requests: choose another key if it stands for many users", "한 클라이언트가 요청의 {0}를 보냅니다. 여러 사용자를 대신한다면 다른 키를 쓰세요";
     CANARY_FEW: "only {0} clients in {1} min: this traffic answers no question soon", "{1}분 동안 클라이언트가 {0}개뿐입니다. 이 트래픽으로는 곧 결정할 수 없습니다";
     CANARY_KEYLESS: "{0} requests have no {1}: they get the old configuration and count for nothing", "요청 {0}건에 {1}가 없습니다. 옛 설정을 받고 세지 않습니다";

@@ -4,10 +4,12 @@
 
 #[path = "support/needs.rs"]
 mod needs;
+#[path = "canary/split.rs"]
+mod split;
 #[expect(dead_code, reason = "other tests use the rest")]
 mod support;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,6 +18,7 @@ use std::process::{Child, Command, ExitCode, Output, Stdio};
 
 use needs::cases;
 use serde_json::Value;
+use split::*;
 use support::within;
 
 fn main() -> ExitCode {
@@ -24,7 +27,11 @@ fn main() -> ExitCode {
             an_argument_chooses_for_each_stream, sessions_of_stream_have_the_lane_of_their_address,
             gross_harm_is_rolled_back_before_ten_clients_are_harmed, a_promotion_keeps_connections_and_the_file_as_it_was_read,
             a_wrong_status_of_all_requests_is_harm, a_websocket_stays_where_it_is, a_reload_and_a_death_end_a_canary, what_cannot_be_beside_is_refused_by_name,
-            the_api_steers_and_reads_no_path, a_rehearsal_gives_nobody_the_new_configuration, the_end_is_waited_for_and_told, a_share_that_grows_takes_no_client_away;
+            the_api_steers_and_reads_no_path, a_rehearsal_gives_nobody_the_new_configuration, the_end_is_waited_for_and_told, a_share_that_grows_takes_no_client_away,
+            a_share_of_the_clients_gets_the_other_servers_and_all_accounts_are_equal, sessions_get_the_other_servers_by_their_address,
+            a_release_that_fails_or_is_slow_is_rolled_back, a_promotion_has_the_text_in_force_until_the_file_is_read_again,
+            the_servers_keep_their_health_and_their_connections, an_upstream_with_a_zone_keeps_what_it_knows,
+            upstreams_that_cannot_be_exchanged_are_refused_by_name, both_configurations_share_connections_of_http2;
     ])
 }
 
@@ -41,10 +48,15 @@ const SERVER: &str = "location / { add_header X-Lane LANE; return 200 LANE; }";
 
 impl Edge {
     fn start(name: &str, top: &str, server: &str) -> Edge {
+        Edge::with(name, |room, port, stream| text(room, port, stream, top, server, "old"))
+    }
+
+    /// An edge with the text that is made of a room and of ports for http and stream.
+    fn with(name: &str, text: impl Fn(&Path, u16, u16) -> String) -> Edge {
         let room = support::scratch(&format!("canary-{name}"));
         let (port, stream) = (support::free_port(), support::free_port());
-        let keeper = Command::new(env!("CARGO_BIN_EXE_weir"));
-        let mut edge = Edge { keeper: spawn(keeper, &room, port, stream, top, server), port, stream, room };
+        fs::write(room.join("old.conf"), text(&room, port, stream)).unwrap();
+        let mut edge = Edge { keeper: spawn(&room), port, stream, room };
         within("the edge serves", || {
             assert!(edge.keeper.try_wait().unwrap().is_none(), "{}", edge.log());
             edge.room.join("pid").exists() && TcpStream::connect(("127.0.0.1", edge.port)).is_ok()
@@ -95,8 +107,8 @@ impl Edge {
     }
 }
 
-fn spawn(mut keeper: Command, room: &Path, port: u16, stream: u16, top: &str, server: &str) -> Child {
-    fs::write(room.join("old.conf"), text(room, port, stream, top, server, "old")).unwrap();
+fn spawn(room: &Path) -> Child {
+    let mut keeper = Command::new(env!("CARGO_BIN_EXE_weir"));
     keeper.args(["edge", "-e"]).arg(room.join("error.log")).arg("-c").arg(room.join("old.conf"));
     keeper.stdin(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
@@ -131,7 +143,12 @@ struct Client {
 impl Client {
     /// The status and the body of the next request; `None` if the connection is closed.
     fn get(&mut self, fields: &str) -> Option<(u16, String)> {
-        write!(self.to, "GET / HTTP/1.1\r\nHost: a\r\n{fields}\r\n").ok()?;
+        self.ask("/", fields)
+    }
+
+    /// The same, of this target.
+    fn ask(&mut self, target: &str, fields: &str) -> Option<(u16, String)> {
+        write!(self.to, "GET {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n").ok()?;
         let (mut line, mut status, mut length) = (String::new(), 0, 0);
         loop {
             line.clear();
@@ -429,6 +446,21 @@ fn the_api_steers_and_reads_no_path() {
     assert_eq!((status, &value["canary"]["phase"]), (200, &Value::from("promoting")));
     within("the promotion", || call("GET", "").1["canary"]["phase"] == "promoted");
     within("all have it", || new_lanes() == 30);
+}
+
+fn both_configurations_share_connections_of_http2() {
+    // The origin answers with the number of the connection.
+    let port = support::free_port();
+    let origin =
+        Edge::start("h2-origin", "", &format!("listen 127.0.0.1:{port}; location / {{ return 200 $connection; }}"));
+    let server = format!("location / {{ proxy_pass http://127.0.0.1:{port}; proxy_http_version 2; }}");
+    let edge = Edge::start("h2", "", &server);
+    let connections =
+        || -> BTreeSet<String> { (0..30).map(|number| edge.client(&ip(number)).get("").unwrap().1).collect() };
+    let before = connections();
+    edge.begin(&edge.write("new", "", &server), &["--share", "99%"]);
+    let after = connections();
+    assert!(after.is_subset(&before), "{before:?} {after:?}\n{}", origin.log());
 }
 
 fn a_rehearsal_gives_nobody_the_new_configuration() {

@@ -51,6 +51,7 @@ def main():
     parser.add_argument("what", nargs="?", help="a seed, or a file")
     parser.add_argument("--weir")
     parser.add_argument("--added", default="", help="a statement of http for weir alone, which must change nothing: 'record /tmp/traffic.weir;'")
+    parser.add_argument("--canary", action="store_true", help="weir runs a canary of the same file for nearly all clients, and promotes it or rolls it back in the middle: it must change nothing")
     parser.add_argument("--unlike", help="another build of weir: only differences that it does not have count, as what a change broke or mended")
     parser.add_argument("--nginx", default="/usr/sbin/nginx")
     parser.add_argument("--seeds", help="A-B: the first and the last seed")
@@ -70,7 +71,7 @@ def main():
         parser.error("--weir is missing")
     if options.do == "run":
         return Run(options).run()
-    with pairs.Pair(options.nginx, options.weir, options.added) as pair:
+    with pairs.Pair(options.nginx, options.weir, options.added, options.canary) as pair:
         version(options.nginx)
         return reduce_seed(pair, options) if options.do == "reduce" else again(pair, options.what)
 
@@ -116,7 +117,7 @@ def work(options, wire):
     """A process with one pair, or two: takes ("seed", N) or ("reduce", case, kind), and gives the result."""
     version(options.nginx)
     with contextlib.ExitStack() as stack:
-        pair = stack.enter_context(pairs.Pair(options.nginx, options.weir, options.added))
+        pair = stack.enter_context(pairs.Pair(options.nginx, options.weir, options.added, options.canary))
         other = stack.enter_context(pairs.Pair(options.nginx, options.unlike)) if options.unlike else None
         while (job := wire.recv()) is not None:
             try:

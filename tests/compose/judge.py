@@ -44,6 +44,8 @@ def compared(text, asks, nginx, weir):
     # In which ways the two edges may have another state since an earlier request.
     state = dict.fromkeys(("diverged", "is_other_state", "is_other_connection", "is_other_limit"), False)
     for number, ask in enumerate(asks):
+        # The other configuration takes the servers of a group in a turn of its own, as after a reload.
+        state["diverged"] |= weir["answers"][number].get("is_after_canary", False)
         left, right = ({**records(said, number, text, asks), **state} for said in (nginx, weir))
         differences = [*compare.differences(left, right), *ends(left, right), *logs(left, right)]
         ruled = [(one, rules.rule(ask, one, left, right)) for one in differences]

@@ -22,9 +22,9 @@ class Lost(Exception):
 
 
 class Side:
-    def __init__(self, binary, room, pair):
+    def __init__(self, binary, room, pair, *more):
         words = ["unshare", *([] if os.geteuid() == 0 else ["-r"]), "-m", "-n", "-p", "-f", "--mount-proc", "--kill-child", sys.executable, os.path.join(HERE, "side.py")]
-        self.process = subprocess.Popen([*words, os.path.realpath(binary), room, pair], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.process = subprocess.Popen([*words, os.path.realpath(binary), room, pair, *more], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def tell(self, *command):
         data = pickle.dumps(command)
@@ -51,7 +51,7 @@ def refusal(verdict):
 class Pair:
     """Both sides. `with` ends them."""
 
-    def __init__(self, nginx, weir, added=""):
+    def __init__(self, nginx, weir, added="", has_canary=False):
         # A statement of `http` for weir alone: it must change nothing that a client, an origin or a log sees.
         self.added = added
         self.folder = tempfile.TemporaryDirectory(prefix="compose.")
@@ -60,7 +60,7 @@ class Pair:
         subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "30", "-subj", "/CN=x.test", "-keyout", self.folder.name + "/key.pem", "-out", self.folder.name + "/cert.pem"], check=True, capture_output=True)
         # Words that nginx said it does not have: they depend on nothing but its build.
         self.absent = set()
-        self.sides = [Side(nginx, self.room, self.folder.name), Side(weir, self.room, self.folder.name)]
+        self.sides = [Side(nginx, self.room, self.folder.name), Side(weir, self.room, self.folder.name, *["canary"] * has_canary)]
 
     def __enter__(self):
         return self

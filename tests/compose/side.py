@@ -16,6 +16,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
 sys.dont_write_bytecode = True
 
+import canary as canaries  # noqa: E402
 import edge as edges  # noqa: E402
 import origin  # noqa: E402
 import pools  # noqa: E402
@@ -29,8 +30,9 @@ LATE = re.compile(r"\b(?:mirror|post_action|\w+_background_update|slice) ")
 
 
 class Side:
-    def __init__(self, binary, room):
+    def __init__(self, binary, room, has_canary):
         self.edge, self.desk = edges.Edge(binary, room), origin.Desk()
+        self.canary = canaries.Canary(binary, self.edge.room) if has_canary else None
         self.quiet_s, self.has_cache = SETTLE_S, False
         self.secure = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.secure.load_cert_chain(f"{room}/cert.pem", f"{room}/key.pem")
@@ -46,15 +48,26 @@ class Side:
                 case ("start", text):
                     self.quiet_s = SETTLE_LATE_S if LATE.search(text) else SETTLE_S
                     self.has_cache = "_cache_path " in text
-                    give(await self.edge.start(text))
+                    give(await self.start(text))
                 case ("play", asks, streams):
                     give(await self.play(asks, streams))
-                    self.edge.stop()
+                    self.stop()
                 case ("stop",):
-                    self.edge.stop()
+                    self.stop()
                     give(None)
                 case None:
                     return
+
+    async def start(self, text):
+        verdict = await self.edge.start(text)
+        if verdict is None and self.canary and (verdict := await self.canary.begin(text)):
+            self.stop()
+        return verdict
+
+    def stop(self):
+        self.edge.stop()
+        if self.canary:
+            self.canary.stop()
 
     async def play(self, asks, streams):
         """Sends all requests in their order: everything that this side has to say of the case."""
@@ -63,9 +76,12 @@ class Side:
         for number, ask in enumerate(asks):
             if ask.pause:
                 await asyncio.sleep(ask.pause)
+            is_after_canary = self.canary is not None and number >= len(asks) // 2
+            if is_after_canary and number == len(asks) // 2 and (problem := await self.canary.decide()):
+                raise RuntimeError(problem)
             self.desk.begins(str(number))
             stored = await self.stored() if self.has_cache else []
-            answers.append({**await client.ask(ask, str(number)), "pieces": self.desk.pieces, "stored": stored})
+            answers.append({**await client.ask(ask, str(number)), "pieces": self.desk.pieces, "stored": stored, "is_after_canary": is_after_canary})
         said = [await talk.stream(port) for port in streams]
         client.close()
         await self.settle()
@@ -98,7 +114,7 @@ def take():
 
 
 def main():
-    binary, room, pair = sys.argv[1:4]
+    binary, room, pair, *more = sys.argv[1:]
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     os.umask(0o022)
     files = {name: open(f"{pair}/{name}", "rb").read() for name in ("cert.pem", "key.pem")}
@@ -115,7 +131,7 @@ def main():
         out.write(struct.pack(">I", len(data)) + data)
         out.flush()
     with contextlib.suppress(KeyboardInterrupt, BrokenPipeError):
-        asyncio.run(Side(binary, room).serve(take, give))
+        asyncio.run(Side(binary, room, more == ["canary"]).serve(take, give))
 
 
 if __name__ == "__main__":

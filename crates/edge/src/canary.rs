@@ -9,6 +9,7 @@
 //! clients. Invariant: a worker never waits for the judge. A block of notes that finds the queue full is dropped and counted.
 //!
 //! - `terms`: what the keeper and the server tell each other
+//! - `upstreams`: a canary of the origins, in which two upstreams exchange their names
 //! - `beside`: whether a configuration may be beside another one
 //! - `worker`: the notes of a worker
 //! - `latencies`, `clients`: the windows of clients, which become outcomes
@@ -23,4 +24,5 @@ mod latencies;
 pub mod run;
 pub mod say;
 pub mod terms;
+pub mod upstreams;
 pub mod worker;

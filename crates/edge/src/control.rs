@@ -100,8 +100,10 @@ impl Running {
     ///
     /// # Errors
     /// The configuration does not fit to the present one, or its workers cannot be started.
-    pub fn replace(&mut self, conf: Conf, tree: &Tree, resources: Resources, promotes: bool) -> Result<(), String> {
+    pub fn replace(&mut self, mut conf: Conf, tree: &Tree, resources: Resources, promotes: bool) -> Result<(), String> {
         let (count, identity) = (worker_count(&conf), identity(&conf)?);
+        let promoted = canary::run::present().filter(|_| promotes);
+        conf.exchanged = promoted.and_then(|run| run.terms.pair()).map(|pair| pair.names());
         let next = prepare(conf, Some(&self.lane), self.crew.live(), identity.as_ref())?;
         let hired = self.crew.hire(&next, Some(&self.lane))?;
         if let Some(run) = canary::run::present() {
@@ -132,9 +134,10 @@ impl Running {
     ///
     /// # Errors
     /// The configuration does not fit to the present one, or another canary runs.
-    pub fn split(&mut self, conf: Conf, terms: Terms, tell: Tell) -> Result<(), String> {
+    pub fn split(&mut self, mut conf: Conf, terms: Terms, tell: Tell) -> Result<(), String> {
         beside::check(&conf, &self.lane, &SplitKey::read(&terms.key)?)?;
         let identity = identity(&conf)?;
+        conf.exchanged = terms.pair().map(|pair| pair.names());
         let (run, waiting) = CanaryRun::new(terms, conf.generation)?;
         let next = lane::open(conf, Some(&self.lane), self.crew.live(), identity.as_ref())?;
         // Caches that both have keep the times and sizes of the one in force.

@@ -18,6 +18,7 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::Child;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Duration;
 
@@ -64,7 +65,7 @@ pub struct Load {
     /// The statements.
     pub tree: Tree,
     /// The answers of the machine with which it was read.
-    pub answers: Answers,
+    pub answers: Arc<Answers>,
     /// The sockets and log files that it has opened.
     pub resources: Resources,
     /// The user of the workers; `None` when there are no rights to give up.
@@ -150,6 +151,9 @@ impl Bell {
 /// The part of the configuration in force that the keeper needs.
 struct InForce {
     generation: u32,
+    /// The main file, and the answers of the machine with which it was read: the text in force, whatever the files say now.
+    file: String,
+    answers: Arc<Answers>,
     workers: usize,
     nofile: Option<u64>,
     pid: PathBuf,
@@ -264,7 +268,8 @@ impl<S: KeptServer> Keeper<S> {
         let identity = identity(&conf)?;
         let resources = open(&conf, &known, identity.as_ref(), &mut answers)?;
         log::install(conf.main.error_log.main.clone());
-        let in_force = InForce::of(&origin, &conf, &resources);
+        let answers = Arc::new(answers);
+        let in_force = InForce::of(&origin, origin.file.clone(), answers.clone(), &conf, &resources);
         let (send, events) = sync_channel(EVENTS_MAX);
         let bell = Bell(send);
         let mut server = server(bell.clone(), manager);
@@ -418,7 +423,9 @@ impl<S: KeptServer> Keeper<S> {
         if conf.main.process.nofile != self.in_force.nofile {
             resources::limits(&conf);
         }
-        let (errors, in_force) = (conf.main.error_log.main.clone(), InForce::of(&self.origin, &conf, &resources));
+        let (answers, errors) = (Arc::new(answers), conf.main.error_log.main.clone());
+        let file = canary.as_ref().map_or(&self.origin.file, CanaryServe::file).clone();
+        let in_force = InForce::of(&self.origin, file, answers.clone(), &conf, &resources);
         let ask_every = ask_every(self.manager);
         self.server.serve(Load { conf, tree, answers, resources, identity, ask_every, canary })?;
         match promotes {
@@ -526,9 +533,11 @@ impl<S: KeptServer> Keeper<S> {
 }
 
 impl InForce {
-    fn of(origin: &ConfOrigin, conf: &Conf, resources: &Resources) -> InForce {
+    fn of(origin: &ConfOrigin, file: String, answers: Arc<Answers>, conf: &Conf, resources: &Resources) -> InForce {
         InForce {
             generation: conf.generation,
+            file,
+            answers,
             workers: worker_count(conf),
             nofile: conf.main.process.nofile,
             pid: pid_file(origin, conf),

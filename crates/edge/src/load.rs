@@ -80,9 +80,7 @@ pub struct Loaded {
 
 /// Reads and checks a configuration.
 pub fn load(origin: &ConfOrigin, files: &dyn Files, generation: u32) -> Loaded {
-    let opaque = |name: &str| name.ends_with("_by_lua_block");
-    let (mut tree, mut problems) =
-        weir_conf::load_with_globals(files, &origin.file, &origin.paths.conf_prefix, &opaque, &origin.globals);
+    let (mut tree, mut problems) = read_tree(origin, files);
     let dashboard = origin.dashboard.address(place::wanted(&tree));
     if let Some(address) = dashboard {
         place::add(&mut tree, address);
@@ -101,6 +99,12 @@ pub fn load(origin: &ConfOrigin, files: &dyn Files, generation: u32) -> Loaded {
     weir_conf::sort_as_read(&mut problems, &tree);
     let fails = problems.iter().any(is_grave);
     Loaded { tree, problems, conf: conf.filter(|_| !fails) }
+}
+
+/// Reads the files of a configuration.
+pub fn read_tree(origin: &ConfOrigin, files: &dyn Files) -> (Tree, Vec<Problem>) {
+    let opaque = |name: &str| name.ends_with("_by_lua_block");
+    weir_conf::load_with_globals(files, &origin.file, &origin.paths.conf_prefix, &opaque, &origin.globals)
 }
 
 /// The first of the addresses that nobody has (RFC 1112 §4).

@@ -114,7 +114,7 @@ fn put_in_force(
         };
         let _open = give_logs(logs);
         if let Some(running) = running {
-            let Some(CanaryServe::Beside(terms)) = canary else {
+            let Some(CanaryServe::Beside(_, terms)) = canary else {
                 return running.replace(conf, &loaded.tree, resources, canary.is_some());
             };
             let channel = channel.clone();

@@ -38,7 +38,7 @@ pub use upstream::{Declared, Frame, Measure, Parts, Upstream, adopt, finish};
 pub use watch::watch;
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -75,7 +75,8 @@ struct Known<P: Parts> {
     watched: HashSet<u32>,
     /// The number of each address: a peer's index may belong to another peer in the next version.
     ids: HashMap<String, usize>,
-    next_id: usize,
+    /// The last number. A group that continues this one goes on from here, so that no number means two addresses in both.
+    last_id: Arc<AtomicUsize>,
     /// Older groups that exchanges may still use, for counting them.
     before: Vec<Weak<Upstream<P>>>,
 }
@@ -116,6 +117,11 @@ impl<P: Parts> Live<P> {
     /// Sets the resolver; without it the resolver of the block is used.
     pub fn set_resolver(&self, servers: Arc<Servers>, timeout: Duration) {
         let _ = self.resolver.set((servers, timeout));
+    }
+
+    /// Whether it has a server that is not down.
+    pub fn has_servers(&self) -> bool {
+        lock(&self.known).members.list.iter().any(|member| !member.pattern().down)
     }
 
     /// Whether it has a resolver.
@@ -198,11 +204,12 @@ impl<P: Parts> Live<P> {
         }
     }
 
-    /// Takes over the addresses of names that `old` also has.
+    /// Takes over the addresses of names that `old` also has, and the numbers of its peers.
     pub fn adopt(&self, old: &Live<P>) {
         let before = lock(&old.known);
         let mut known = lock(&self.known);
         known.members.adopt(&before.members);
+        (known.ids, known.last_id) = (before.ids.clone(), before.last_id.clone());
         self.renew(&mut known);
         let mut current = lock(&self.current);
         if let Some(current) = Arc::get_mut(&mut current) {
@@ -259,10 +266,7 @@ fn assemble<P: Parts>(
     for peer in group.peers() {
         let id = match numbers.get(&peer.address).or(known.ids.get(&peer.address)) {
             Some(id) => *id,
-            None => {
-                known.next_id += 1;
-                known.next_id
-            }
+            None => known.last_id.fetch_add(1, Ordering::Relaxed) + 1,
         };
         numbers.insert(peer.address.clone(), id);
         ids.push(id);

@@ -338,6 +338,26 @@ fn a_reload_takes_over_the_addresses_of_the_same_names() {
 }
 
 #[test]
+fn exchanged_names_continue_each_other_if_both_are_there() {
+    let text =
+        "upstream A { server 127.0.0.1:1; } upstream b { server 127.0.0.1:2; } upstream c { server 127.0.0.1:3; }";
+    let conf = of_text(text).0.unwrap();
+    let old = Plain::declared(&conf);
+    let former = |number: usize, names: Option<[&str; 2]>| {
+        old.former(&old.groups[number], names.map(|names| names.map(str::to_owned)).as_ref())
+    };
+    let all = |names| [former(0, names), former(1, names), former(2, names)];
+    assert_eq!(all(None), [Some(0), Some(1), Some(2)]);
+    assert_eq!(all(Some(["a", "b"])), [Some(1), Some(0), Some(2)]);
+    assert_eq!(all(Some(["a", "none"])), [Some(0), Some(1), Some(2)]);
+    assert_eq!(
+        old.former(&Upstream::implicit("a", &[literal_address("127.0.0.1:9").unwrap()]).unwrap(), None),
+        None,
+        "an address is no block"
+    );
+}
+
+#[test]
 fn every_version_is_guarded_by_the_rules_of_health_checks() {
     let live = live_of(&["127.0.0.1:1"], &["a.test"]);
     let rule = CheckRule { asks: "/".into(), fails: 1, passes: 1, mandatory: true, persistent: false };

@@ -147,6 +147,14 @@ impl<P: Parts> Upstream<P> {
         self.live.as_ref().map_or_else(|| self.clone(), |live| live.current())
     }
 
+    /// Whether it has a server that is not down.
+    pub fn has_servers(&self) -> bool {
+        match &self.live {
+            Some(live) => live.has_servers(),
+            None => self.group.peers().any(|peer| !peer.down),
+        }
+    }
+
     /// The number of a peer.
     pub fn id(&self, peer: usize) -> usize {
         self.ids.as_ref().and_then(|ids| ids.get(peer)).copied().unwrap_or(peer)
@@ -172,6 +180,20 @@ impl<P: Parts> Declared<P> {
         self.groups.iter().position(|upstream| !upstream.is_implicit && upstream.name.eq_ignore_ascii_case(name))
     }
 
+    /// The number of the group that a group of a newer configuration continues. Two `exchanged` names continue each other, if both are here.
+    pub fn former(&self, newer: &Upstream<P>, exchanged: Option<&[String; 2]>) -> Option<usize> {
+        if newer.is_implicit {
+            return self.find_implicit(&newer.name);
+        }
+        let both = exchanged.filter(|both| both.iter().all(|name| self.find(name).is_some()));
+        let name = match both {
+            Some([one, other]) if newer.name.eq_ignore_ascii_case(one) => other,
+            Some([one, other]) if newer.name.eq_ignore_ascii_case(other) => one,
+            _ => &newer.name,
+        };
+        self.find(name)
+    }
+
     /// The number of the implicit group for a `host:port` in a `proxy_pass`.
     pub fn find_implicit(&self, name: &str) -> Option<usize> {
         self.groups.iter().position(|upstream| upstream.is_implicit && upstream.name == name)
@@ -180,10 +202,10 @@ impl<P: Parts> Declared<P> {
 
 /// Takes over from the older configuration: addresses of names, the state of peers that both have.
 pub fn adopt<P: Parts>(new: &mut Conf, old: &Conf) -> Result<(), String> {
-    let old = &P::declared(old).groups;
+    let (old, exchanged) = (P::declared(old), new.exchanged.clone());
     for upstream in &mut P::declared_mut(new).groups {
-        let same = |other: &&Arc<Upstream<P>>| other.name == upstream.name && other.is_implicit == upstream.is_implicit;
-        let Some(before) = old.iter().find(same) else { continue };
+        let number = old.former(upstream, exchanged.as_ref());
+        let Some(before) = number.and_then(|number| old.groups.get(number)) else { continue };
         upstream.own.adopt(&before.own);
         match (&upstream.live, &before.live) {
             (Some(live), Some(before)) => live.adopt(before),

@@ -96,6 +96,11 @@ impl Answers {
         self.0.extend(more.0);
     }
 
+    /// Sets the bytes of a file.
+    pub fn set_file(&mut self, name: &str, bytes: Vec<u8>) {
+        self.0.insert((QuestionKind::File, name.to_owned()), Ok(bytes));
+    }
+
     /// The record as bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -190,6 +195,9 @@ mod tests {
         assert_eq!(replayed[2].as_ref().unwrap_err().kind(), io::ErrorKind::NotFound);
         // Afterwards, and for an unknown name, the machine answers.
         assert_eq!(ask(QuestionKind::File, "/there", || Ok(b"new".to_vec())).unwrap(), b"new");
+        let mut changed = answers.clone();
+        changed.set_file("/missing", b"there".to_vec());
+        assert_eq!(super::replayed(changed, || ask(QuestionKind::File, "/missing", machine)).unwrap(), b"there");
         assert_eq!(super::replayed(answers, || ask(QuestionKind::File, "/else", || Ok(b"x".to_vec()))).unwrap(), b"x");
     }
 

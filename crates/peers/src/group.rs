@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::balance::{self, Affinity, Field, Policy, Ring, SHARES, Until};
 use crate::health::{CheckRule, Health, Shown, State};
-use crate::peer::{Peer, PeerState, Slot, Times};
+use crate::peer::{Peer, PeerState, Record, Slot, Times};
 use crate::selection::{Held, Selection};
 
 /// The most peers of one group, backups included.
@@ -404,9 +404,9 @@ impl Group {
     /// Takes over the state of `old` for the peers that both groups have. They are matched by address and, if one
     /// address is listed several times, by order.
     ///
-    /// Failures and ejections are always taken over. A shared group also takes over the exchanges in progress, and the
+    /// Both groups share failures and ejections from now on. A shared group also takes over the exchanges in progress, and the
     /// turn of round robin if the lists are equal; a plain one takes over the exchanges if the lists are equal. Call
-    /// this before the group is used. Later results of exchanges of `old` stay with `old`, but these exchanges still
+    /// this before the group is used. Later results of exchanges of `old` count in both, and these exchanges still
     /// leave the count when they end. A peer that may serve again starts slowly.
     pub fn adopt(&mut self, old: &Self, now_ms: u64) {
         let same_list = self.peers().eq(old.peers());
@@ -424,7 +424,7 @@ impl Group {
             if let Some(health) = &mut slot.health {
                 *health = Health::follow(health, old_slot.health.as_ref());
             }
-            slot.record = old_slot.record.copy();
+            slot.record = Arc::<Record>::clone(&old_slot.record);
             state.inherit(old_state, slot);
             if slot.peer.may_serve() && old_slot.peer.down {
                 slot.record.recover(now_ms);

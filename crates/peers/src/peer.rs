@@ -93,7 +93,8 @@ pub(crate) struct PeerState {
     pub times: Times,
 }
 
-/// What failures have left on one peer. All workers share it, without a lock: a healthy peer's record is only read.
+/// What failures have left on one peer. All workers share it, without a lock: a healthy peer's record is only read. So do the
+/// groups that continue each other: two configurations in force would else each learn of a failure for themselves.
 ///
 /// The times of a window are whole seconds, because nginx compares whole seconds. To choose among peers that have
 /// failed, weir compares milliseconds.
@@ -198,20 +199,6 @@ impl PeerState {
 }
 
 impl Record {
-    /// A copy, for the same address in another configuration.
-    pub(crate) fn copy(&self) -> Record {
-        let (small, large) =
-            (|it: &AtomicU32| it.load(Ordering::Relaxed).into(), |it: &AtomicU64| it.load(Ordering::Relaxed).into());
-        Record {
-            fails: small(&self.fails),
-            failures: small(&self.failures),
-            accessed: large(&self.accessed),
-            failed_ms: large(&self.failed_ms),
-            checked: large(&self.checked),
-            recovered_ms: large(&self.recovered_ms),
-        }
-    }
-
     /// Failures in the current window.
     pub(crate) fn fails(&self) -> u32 {
         // A worker that sees a failure must see its time.
@@ -247,7 +234,7 @@ pub(crate) struct Slot {
     /// The peer's name for `sticky`.
     pub name: Box<str>,
     pub conns: Arc<AtomicU32>,
-    pub record: Record,
+    pub record: Arc<Record>,
     /// The results of its health checks; `None` without a check.
     pub health: Option<Arc<Health>>,
 }
@@ -255,7 +242,7 @@ pub(crate) struct Slot {
 impl Slot {
     pub(crate) fn new(peer: Peer) -> Self {
         let name = if peer.route.is_empty() { name_of(&peer.address) } else { peer.route.clone() };
-        Self { peer, name: name.into(), conns: Arc::default(), record: Record::default(), health: None }
+        Self { peer, name: name.into(), conns: Arc::default(), record: Arc::default(), health: None }
     }
 
     /// Whether it may get an exchange that is bound to this name, or that is not bound.

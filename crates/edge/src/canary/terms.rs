@@ -10,6 +10,7 @@ use weir_meter::live::{Canary, CanaryPhase, Timestamp};
 use weir_net::clock;
 
 use super::say;
+use super::upstreams::UpstreamPair;
 
 /// The largest share that a judge can compare.
 const SHARE_MAX: f64 = 0.99;
@@ -21,7 +22,8 @@ pub const TIME_MAX: Duration = Duration::from_secs(31 * 24 * 3600);
 /// The terms.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Terms {
-    /// The file of the new configuration, a full path.
+    /// The new configuration: the full path of its file; or the configuration in force with the names of two upstreams
+    /// exchanged, as [`UpstreamPair::read`] reads them.
     pub file: String,
     /// The key of a client, as [`SplitKey::read`] reads it.
     pub key: String,
@@ -56,14 +58,22 @@ impl Terms {
         state
     }
 
+    /// The upstreams that exchange their names; `None` if the new configuration is a file.
+    pub fn pair(&self) -> Option<UpstreamPair> {
+        (!self.file.starts_with('/')).then(|| UpstreamPair::read(&self.file).ok()).flatten()
+    }
+
     /// Refuses terms that no judge can work with.
     ///
     /// # Errors
     /// The reason and the remedy.
     pub fn check(&self) -> Result<(), String> {
         SplitKey::read(&self.key)?;
-        if !self.file.starts_with('/') {
+        if !self.file.starts_with('/') && !self.file.contains('=') {
             return Err(format!("\"{}\" is no full path", self.file));
+        }
+        if !self.file.starts_with('/') {
+            UpstreamPair::read(&self.file)?;
         }
         if self.shares.is_empty() || self.shares.len() > STEPS_MAX {
             return Err(format!("a canary has from 1 to {STEPS_MAX} shares"));
@@ -108,18 +118,17 @@ pub enum CanaryOrder {
 /// A canary's part in an order to put a configuration in force.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum CanaryServe {
-    /// The configuration is put beside the one in force.
-    Beside(Terms),
+    /// The configuration of this file is put beside the one in force.
+    Beside(String, Terms),
     /// The configuration of this file is the one beside, and takes the place of the one in force.
     Instead(String),
 }
 
 impl CanaryServe {
     /// The file of the configuration.
-    pub fn file(&self) -> &str {
+    pub fn file(&self) -> &String {
         match self {
-            CanaryServe::Beside(terms) => &terms.file,
-            CanaryServe::Instead(file) => file,
+            CanaryServe::Beside(file, _) | CanaryServe::Instead(file) => file,
         }
     }
 }
@@ -146,6 +155,8 @@ mod tests {
             terms.check().err().unwrap_or_default()
         };
         assert!(with(|terms| terms.file = "new.conf".to_owned()).contains("no full path"));
+        assert!(with(|terms| terms.file = "app=".to_owned()).contains("two upstreams"));
+        assert_eq!((with(|terms| terms.file = "a=b".to_owned()), good.pair()), (String::new(), None));
         assert!(with(|terms| terms.key = "$status".to_owned()).contains("write address"));
         assert!(with(|terms| terms.shares.clear()).contains("from 1 to 16"));
         assert!(with(|terms| terms.shares = vec![0.1, 0.1]).contains("larger than"));

@@ -6,12 +6,14 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::Child;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::time::Duration;
 
 use weir_host as host;
 use weir_http::hold::reach::Reach;
 use weir_meter::live::Canary;
+use weir_net::answers::Answers;
 use weir_net::clock::{self, Instant};
 use weir_net::forward::ForwardEnd;
 use weir_net::log::{self, Level};
@@ -68,7 +70,7 @@ struct Process {
 #[derive(Clone)]
 struct Last {
     serve: Serve,
-    answers: Vec<u8>,
+    answers: Arc<Answers>,
     resources: Resources,
     reach: Reach,
 }
@@ -199,12 +201,12 @@ impl KeptServer for Apart {
             canary: load.canary,
             labels: Vec::new(),
         };
-        let (answers, reach) = (load.answers.to_bytes(), load.conf.reach.clone());
+        let (answers, reach) = (load.answers, load.conf.reach.clone());
         let next = Last { serve, answers, resources: load.resources, reach };
         self.desk.allow_next(Allowed::of(&load.conf, load.identity.as_ref()));
         // The server has a parsed configuration of its own.
-        drop((load.conf, load.tree, load.answers));
-        if let Some(CanaryServe::Beside(_)) = next.serve.canary {
+        drop((load.conf, load.tree));
+        if let Some(CanaryServe::Beside(..)) = next.serve.canary {
             // Its errands are allowed beside the others, until another configuration comes into force.
             let here = self.serving.as_mut().ok_or_else(|| "the server is not there".to_owned());
             let served = here.and_then(|process| match process.obstacle(&next) {
@@ -409,7 +411,7 @@ impl Process {
                 }
             }
         }
-        let sent = self.channel.send(&order.to_bytes(&last.answers), &files);
+        let sent = self.channel.send(&order.to_bytes(&last.answers.to_bytes()), &files);
         sent.map_err(|error| format!("could not reach the server {}", log::Os(&error)))?;
         let until = clock::precise() + SERVE_PATIENCE;
         loop {

@@ -47,7 +47,7 @@ impl Here {
 impl KeptServer for Here {
     fn serve(&mut self, load: Load) -> Result<(), String> {
         if let Some(running) = &mut self.running {
-            let Some(CanaryServe::Beside(terms)) = load.canary else {
+            let Some(CanaryServe::Beside(_, terms)) = load.canary else {
                 return running.replace(load.conf, &load.tree, load.resources, load.canary.is_some());
             };
             let (word, bell) = (self.canary.clone(), self.bell.clone());

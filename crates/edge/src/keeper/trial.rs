@@ -1,15 +1,17 @@
 //! The keeper's part of a canary: reads the second configuration, lets the server put it beside the first one, and promotes it.
 
+use std::sync::Arc;
+
 use weir_conf::Files;
 use weir_meter::live::{CanaryPhase, CanaryReason};
-use weir_net::answers;
+use weir_net::answers::{self, Answers};
 use weir_net::log::{self, Level};
 
 use super::canary::{CanaryAsk, take};
 use super::{CanaryNews, Keeper, KeptServer, Load, ask_every, load_recorded, open};
 use crate::canary::beside;
 use crate::canary::terms::{CanaryOrder, CanaryServe, Terms};
-use crate::load::{ConfOrigin, Dashboard, identity, is_grave, load, worker_count};
+use crate::load::{ConfOrigin, Dashboard, Loaded, identity, is_grave, load, read_tree, worker_count};
 
 impl<S: KeptServer> Keeper<S> {
     /// A reload, or an order about a canary.
@@ -38,9 +40,7 @@ impl<S: KeptServer> Keeper<S> {
         if self.successor.is_some() {
             return Err("a new binary serves too: tell the old one to quit first".to_owned());
         }
-        let dashboard = Dashboard::Decided(self.in_force.dashboard);
-        let origin = ConfOrigin { file: terms.file.clone(), dashboard, ..self.origin.clone() };
-        let (loaded, mut answers) = load_recorded(&origin, files, self.newest + 1);
+        let (origin, loaded, mut answers) = self.read_second(&terms, files)?;
         let sentences: Vec<String> =
             loaded.problems.iter().filter(|problem| is_grave(problem)).map(|one| one.sentence(&loaded.tree)).collect();
         let Some(conf) = loaded.conf else { return Err(sentences.join("; ")) };
@@ -49,17 +49,36 @@ impl<S: KeptServer> Keeper<S> {
                 "a canary runs in the same workers: \"worker_processes\" differs; change it with a reload".to_owned()
             );
         }
+        terms.pair().map_or(Ok(()), |pair| pair.check(&conf))?;
         beside::same_addresses(&conf, &self.in_force.resources)?;
         let identity = identity(&conf)?;
         let resources = open(&conf, &self.in_force.resources, identity.as_ref(), &mut answers)?;
-        let read = (origin, answers.clone());
-        let ask_every = ask_every(self.manager);
-        let state = terms.state(conf.generation);
-        let canary = Some(CanaryServe::Beside(terms));
+        let (ask_every, state) = (ask_every(self.manager), terms.state(conf.generation));
+        let canary = Some(CanaryServe::Beside(origin.file.clone(), terms));
+        let (read, answers) = ((origin, answers.clone()), Arc::new(answers));
         self.server.serve(Load { conf, tree: loaded.tree, answers, resources, identity, ask_every, canary })?;
         self.newest = state.generation;
         self.canary.begin(read, state);
         Ok(())
+    }
+
+    /// Reads the file of the terms; or the text in force, whatever the files say now, with the names of two upstreams
+    /// exchanged.
+    fn read_second(&self, terms: &Terms, files: &dyn Files) -> Result<(ConfOrigin, Loaded, Answers), String> {
+        let (dashboard, number) = (Dashboard::Decided(self.in_force.dashboard), self.newest + 1);
+        let Some(pair) = terms.pair() else {
+            let origin = ConfOrigin { file: terms.file.clone(), dashboard, ..self.origin.clone() };
+            let (loaded, answers) = load_recorded(&origin, files, number);
+            return Ok((origin, loaded, answers));
+        };
+        let origin = ConfOrigin { file: self.in_force.file.clone(), dashboard, ..self.origin.clone() };
+        let mut answers = Answers::clone(&self.in_force.answers);
+        let (tree, _) = answers::replayed(answers.clone(), || read_tree(&origin, files));
+        for (name, bytes) in pair.exchanged(&tree)? {
+            answers.set_file(&name, bytes);
+        }
+        let loaded = answers::replayed(answers.clone(), || load(&origin, files, number));
+        Ok((origin, loaded, answers))
     }
 
     /// Keeps the state of the canary, and promotes it if its judge or a user says so.

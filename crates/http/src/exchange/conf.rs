@@ -64,6 +64,8 @@ pub struct Conf {
     pub places_fixed: usize,
     /// The address of the dashboard's own server.
     pub dashboard: Option<SocketAddr>,
+    /// Two upstreams that had each other's name in the configuration before.
+    pub exchanged: Option<[String; 2]>,
     /// Connections that the limit on open files leaves to a worker; no limit until the limit is known.
     pub places_by_files: usize,
     /// For each variable, by number, whether its value is made of the request's body; empty if none is.

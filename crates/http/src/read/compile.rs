@@ -323,6 +323,7 @@ impl Compiler<'_> {
             reach,
             places_fixed,
             dashboard: None,
+            exchanged: None,
             places_by_files: usize::MAX,
             context: families.all.iter().filter_map(|family| family.context).collect(),
         };

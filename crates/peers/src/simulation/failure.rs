@@ -451,6 +451,20 @@ fn a_new_group_adopts_the_old_ones_state() {
 }
 
 #[test]
+fn groups_that_continue_each_other_know_of_the_same_failures() {
+    let mut world = World::new(Policy::RoundRobin, weighted(&[1, 1]));
+    let mut next = Group::new("group", weighted(&[1, 1]), Policy::RoundRobin).unwrap();
+    next.adopt(&world.group, world.now_ms());
+    let ejected = |group: &Group, now_ms| group.view(now_ms).iter().map(|view| view.ejected).collect::<Vec<_>>();
+    world.exchange(&none(), |peer| if peer == 0 { Outcome::Failed } else { Outcome::Ok });
+    assert_eq!(ejected(&next, world.now_ms()), [true, false], "a failure that the older one met");
+    std::mem::swap(&mut world.group, &mut next);
+    world.part = world.group.part();
+    world.exchange(&none(), |peer| if peer == 1 { Outcome::Failed } else { Outcome::Ok });
+    assert_eq!(ejected(&next, world.now_ms()), [true, true], "and one that the newer one met");
+}
+
+#[test]
 fn each_worker_has_its_own_turn_and_all_know_of_failures() {
     let mut one = World::new(Policy::RoundRobin, weighted(&[1, 1, 1]));
     assert_eq!(one.answers(2), [0, 1]);

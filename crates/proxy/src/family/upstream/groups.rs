@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use weir_http::hold::worker::{Generation, Worker};
 
+use super::line::Lines;
 use super::pool::{Pool, Shelf};
 use super::{LastUsed, Local, Upstream};
 
 /// A worker's record of a group.
 pub struct Home {
-    /// The number of the group.
-    pub number: usize,
     /// The idle connections to its peers; two configurations in force share those of an equal group.
     pub pool: Rc<Pool>,
+    /// The connections to its peers that carry many exchanges at once; shared in the same way.
+    pub lines: Rc<Lines>,
     declared: Arc<Upstream>,
     used: LastUsed,
 }
@@ -37,7 +38,7 @@ pub struct Groups(Box<[Rc<Home>]>);
 /// The groups of a configuration on this worker.
 #[inline]
 pub fn groups(generation: &Generation) -> &Groups {
-    generation.own.of(|| Groups::of(generation, &[]))
+    generation.own.of(|| Groups::of(generation, None))
 }
 
 /// Lets the configuration beside the main one use the main one's connections, where both mean the same peers: a configuration
@@ -45,36 +46,38 @@ pub fn groups(generation: &Generation) -> &Groups {
 pub fn share(worker: &Rc<Worker>, generation: &Rc<Generation>) {
     if worker.is_beside(generation) {
         let main = worker.main();
-        generation.own.of(|| Groups::of(generation, groups(&main).all()));
+        generation.own.of(|| Groups::of(generation, Some(&main)));
     }
 }
 
-/// Whether the groups have the same peers by the same numbers. The peers of a group that changes at run time are its own.
+/// Whether no number means different peers in both groups. One that changes at run time continues the numbers of the other one.
 fn is_same(one: &Upstream, other: &Upstream) -> bool {
-    (&one.name, one.is_implicit) == (&other.name, other.is_implicit)
-        && one.live.is_none()
-        && other.live.is_none()
-        && one.addresses == other.addresses
+    one.live.is_some() == other.live.is_some() && one.addresses == other.addresses
 }
 
 impl Groups {
     #[cold]
-    fn of(generation: &Generation, others: &[Rc<Home>]) -> Groups {
+    fn of(generation: &Generation, main: Option<&Generation>) -> Groups {
         let declared = &crate::declared(&generation.conf).upstream.groups;
         let home = |(number, declared): (usize, &Arc<Upstream>)| {
-            let same = others.iter().find(|other| is_same(&other.declared, declared));
-            let pool = same.map_or_else(
+            let same = main.and_then(|main| {
+                let before = &crate::declared(&main.conf).upstream;
+                let number = before.former(declared, generation.conf.exchanged.as_ref())?;
+                groups(main).home(number).filter(|other| is_same(&other.declared, declared))
+            });
+            let (pool, lines) = same.map_or_else(
                 || {
-                    Rc::new(Pool::new(Shelf {
+                    let shelf = Shelf {
                         counters: generation.all_counters.clone(),
                         seat: generation.seat,
                         generation: generation.conf.generation,
                         group: number,
-                    }))
+                    };
+                    (Rc::new(Pool::new(shelf.clone())), Rc::new(Lines::new(shelf)))
                 },
-                |same| same.pool.clone(),
+                |same| (same.pool.clone(), same.lines.clone()),
             );
-            Rc::new(Home { number, pool, declared: declared.clone(), used: LastUsed::default() })
+            Rc::new(Home { pool, lines, declared: declared.clone(), used: LastUsed::default() })
         };
         Groups(declared.iter().enumerate().map(home).collect())
     }
@@ -90,9 +93,14 @@ impl Groups {
         &self.0
     }
 
-    /// Closes the connection that was idle for longest, of all groups; `false` if none is kept.
+    /// Closes the connection that was idle for longest, of all groups; one that carries many exchanges at once, if there is no
+    /// other one. `false` if none is kept.
     pub fn close_oldest(&self) -> bool {
         let kept = self.0.iter().filter(|home| !home.pool.is_empty());
-        kept.min_by_key(|home| home.pool.oldest()).is_some_and(|home| home.pool.close_oldest())
+        let lines = || {
+            let idle = self.0.iter().filter_map(|home| Some((home.lines.oldest()?, home)));
+            idle.min_by_key(|(since, _)| *since).is_some_and(|(_, home)| home.lines.close_oldest())
+        };
+        kept.min_by_key(|home| home.pool.oldest()).is_some_and(|home| home.pool.close_oldest()) || lines()
     }
 }

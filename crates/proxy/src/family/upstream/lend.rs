@@ -8,13 +8,13 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use weir_http::hold::worker::{Generation, Worker};
+use weir_http::hold::worker::Worker;
 use weir_net::reply::{self, Reply};
 use weir_net::{Deadline, Stream, Transport};
 
 use super::groups::groups;
-use super::line::{Opened, Past, lines};
-use super::pool::{Link, Loan, Terms, UNTOLD};
+use super::line::{Opened, Past};
+use super::pool::{Link, Loan, Pool, Terms, UNTOLD};
 
 /// The longest wait for the other worker; a worker that is busy for longer is skipped.
 const ANSWER_TIME: Duration = Duration::from_millis(20);
@@ -28,27 +28,24 @@ pub(super) enum Kind {
     Line,
 }
 
-/// Asks for a connection to a peer of a group; `None` if no other worker keeps one to lend.
+/// Asks for a connection to a peer of a group, which others find by the numbers of its configuration and of the group; `None`
+/// if no other worker keeps one to lend.
 pub(super) fn ask(
     worker: &Worker,
-    generation: &Generation,
-    group: usize,
+    (number, group): (u32, usize),
     peer: usize,
     terms: Terms<'_>,
     kind: Kind,
 ) -> Option<AskedWorker> {
-    let (number, group) = match kind {
-        Kind::Link => groups(generation).home(group)?.pool.place(),
-        Kind::Line => (generation.conf.generation, group),
-    };
     let lender = if terms.is_plain() { worker.richest_colleague(number, group, peer)? } else { return None };
     let (promise, reply) = reply::promise();
     let is_sent = worker.on_colleague(lender, move |worker| {
         // Another configuration numbers its groups in another way.
         let Some(generation) = worker.in_force().find(|own| own.conf.generation == number) else { return };
+        let Some(home) = groups(&generation).home(group) else { return };
         match kind {
-            Kind::Link => promise.give(|| lend(&generation, group, peer)),
-            Kind::Line => lines(&generation).ask(group, peer, promise),
+            Kind::Link => promise.give(|| lend(&home.pool, peer)),
+            Kind::Line => home.lines.ask(peer, promise),
         }
     });
     let deadline = Deadline::new();
@@ -57,8 +54,8 @@ pub(super) fn ask(
 }
 
 /// Takes a connection out of the lender's pool, on the lender's thread; `None` if there is nothing to lend.
-fn lend(generation: &Generation, group: usize, peer: usize) -> Option<Loan> {
-    let link = groups(generation).home(group)?.pool.take(peer, Terms::PLAIN)?;
+fn lend(pool: &Pool, peer: usize) -> Option<Loan> {
+    let link = pool.take(peer, Terms::PLAIN)?;
     let Link { stream, opened, carried, .. } = *link;
     match stream {
         Transport::Plain(stream) => Some(Loan { fd: stream.into_fd(), opened, carried, wire: None }),

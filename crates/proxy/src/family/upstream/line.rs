@@ -15,9 +15,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use weir_http::hold::counters::{self, AllCounters};
 use weir_http::hold::table_place::TablePlace;
-use weir_http::hold::worker::{Generation, Worker};
+use weir_http::hold::worker::Worker;
 use weir_http::receive::h2;
 use weir_http::receive::h2::input::{Input, Over};
 use weir_http::receive::h2::reply::Lost;
@@ -30,7 +29,7 @@ use weir_peers::pool_policy::PoolPolicy;
 use weir_wire::h2::ErrorCode;
 use weir_wire::h2::connection::{Connection, H2Event, Limits};
 
-use super::pool::{Carries, Held, Link, Loan, Terms, UNTOLD, is_same};
+use super::pool::{Carries, Held, Link, Loan, Shelf, Terms, UNTOLD, is_same};
 use crate::family::proxy_ssl::Party;
 
 /// The most streams of one line, whatever its peer allows: the code searches them one by one.
@@ -92,10 +91,8 @@ pub struct Past {
 
 /// The place where a line is kept for others.
 pub struct Kept<'g> {
-    /// The configuration it belongs to.
-    pub generation: &'g Rc<Generation>,
-    /// The number of its group.
-    pub group: usize,
+    /// The lines of its group.
+    pub lines: &'g Rc<Lines>,
     /// The limits for keeping it.
     pub policy: PoolPolicy,
 }
@@ -112,7 +109,11 @@ impl Line {
             is_connect_extended: false,
         };
         let is_lendable = terms.is_plain() && matches!(opened.stream, Transport::Plain(_));
-        let offer = kept.as_ref().filter(|_| is_lendable).map(|kept| Offer::of(kept, peer));
+        let offer = kept.as_ref().filter(|_| is_lendable).map(|kept| Offer {
+            shelf: kept.lines.shelf.clone(),
+            peer,
+            is_made: Cell::new(false),
+        });
         let carrier = Carrier::Origin(opened.stream);
         let is_known = opened.past.is_some() || kept.as_ref().is_some_and(|kept| kept.policy.is_written);
         let (session, carried) = match opened.past {
@@ -135,8 +136,8 @@ impl Line {
             asked: Cell::new(None),
         });
         let home = kept.map(|kept| {
-            lines(kept.generation).add(kept.group, line.clone());
-            Home { generation: Rc::downgrade(kept.generation), group: kept.group, policy: kept.policy }
+            kept.lines.all.borrow_mut().push(line.clone());
+            Home { lines: Rc::downgrade(kept.lines), policy: kept.policy }
         });
         let driver = Driver {
             line: line.clone(),
@@ -226,31 +227,15 @@ impl Carries for Line {
 
 /// Whether other workers may borrow a line, in the counter that shows them how many there are. Dropping this ends the offer.
 struct Offer {
-    counters: AllCounters,
-    seat: usize,
-    generation: u32,
-    group: usize,
+    shelf: Shelf,
     peer: usize,
     is_made: Cell<bool>,
 }
 
 impl Offer {
-    fn of(kept: &Kept<'_>, peer: usize) -> Offer {
-        let Kept { generation, group, .. } = kept;
-        Offer {
-            counters: generation.all_counters.clone(),
-            seat: generation.seat,
-            generation: generation.conf.generation,
-            group: *group,
-            peer,
-            is_made: Cell::new(false),
-        }
-    }
-
     fn set(&self, is_made: bool) {
         if self.is_made.replace(is_made) != is_made {
-            let lendable = &self.counters.seat(self.seat).lendable;
-            counters::shift(lendable.to(self.generation, self.group, self.peer), if is_made { 1 } else { -1 });
+            self.shelf.offer(self.peer, if is_made { 1 } else { -1 });
         }
     }
 }
@@ -287,67 +272,56 @@ impl Drop for Opening {
 const WAITING_MAX: usize = 100;
 
 struct Begun {
-    group: usize,
     peer: usize,
     bound: Option<Local>,
     party: Option<Arc<Party>>,
     opening: Weak<Opening>,
 }
 
-/// All lines of one worker, by the number of the group.
-#[derive(Default)]
+/// The lines of one worker to the peers of a group.
 pub struct Lines {
-    groups: RefCell<Vec<Vec<Rc<Line>>>>,
+    shelf: Shelf,
+    all: RefCell<Vec<Rc<Line>>>,
     opening: RefCell<Vec<Begun>>,
 }
 
 impl Drop for Lines {
     /// The configuration was replaced: no exchange uses these lines any more.
     fn drop(&mut self) {
-        self.groups.take().iter().flatten().for_each(|line| line.retire());
+        self.all.take().iter().for_each(|line| line.retire());
     }
-}
-
-/// The lines of a configuration on this worker.
-pub fn lines(generation: &Generation) -> &Lines {
-    generation.own.of(Lines::default)
 }
 
 impl Lines {
-    fn add(&self, group: usize, line: Rc<Line>) {
-        let mut groups = self.groups.borrow_mut();
-        if groups.len() <= group {
-            groups.resize_with(group + 1, Vec::new);
-        }
-        if let Some(lines) = groups.get_mut(group) {
-            lines.push(line);
-        }
+    /// No lines yet.
+    pub fn new(shelf: Shelf) -> Lines {
+        Lines { shelf, all: RefCell::default(), opening: RefCell::default() }
     }
 
-    fn remove(&self, group: usize, line: &Rc<Line>) {
-        if let Some(lines) = self.groups.borrow_mut().get_mut(group) {
-            lines.retain(|known| !Rc::ptr_eq(known, line));
-        }
+    /// The configuration and the number of the group by which other workers find it.
+    pub fn place(&self) -> (u32, usize) {
+        self.shelf.place()
+    }
+
+    fn remove(&self, line: &Rc<Line>) {
+        self.all.borrow_mut().retain(|known| !Rc::ptr_eq(known, line));
     }
 
     /// Opens a stream to a peer on a line with these terms; also returns whether the line carried others before.
-    pub fn begin(&self, group: usize, peer: usize, terms: Terms<'_>) -> Option<(Box<Link>, bool)> {
-        let groups = self.groups.borrow();
-        let line = groups.get(group)?.iter().find(|line| line.fits(peer, terms) && line.has_room())?;
-        line.begin()
+    pub fn begin(&self, peer: usize, terms: Terms<'_>) -> Option<(Box<Link>, bool)> {
+        self.all.borrow().iter().find(|line| line.fits(peer, terms) && line.has_room())?.begin()
     }
 
     /// A line with these terms that is being opened and may be waited for.
-    pub fn opening(&self, group: usize, peer: usize, terms: Terms<'_>) -> Option<Awaited> {
-        let groups = self.groups.borrow();
-        let lines = groups.get(group).map(Vec::as_slice).unwrap_or_default();
+    pub fn opening(&self, peer: usize, terms: Terms<'_>) -> Option<Awaited> {
+        let lines = self.all.borrow();
         let told =
             lines.iter().filter(|line| line.fits(peer, terms)).find_map(|line| line.session.wire.borrow().allowed());
         let most = told.unwrap_or(WAITING_MAX).min(WAITING_MAX);
         let mut begun = self.opening.borrow_mut();
         begun.retain(|begun| begun.opening.strong_count() > 0);
         let fits = |begun: &&Begun| {
-            (begun.group, begun.peer, begun.bound.as_ref()) == (group, peer, terms.bound)
+            (begun.peer, begun.bound.as_ref()) == (peer, terms.bound)
                 && is_same(begun.party.as_ref(), terms.party)
                 && begun.opening.upgrade().is_some_and(|opening| opening.waiting.borrow().len() + 1 < most)
         };
@@ -357,10 +331,9 @@ impl Lines {
     }
 
     /// Announces that such a line is being opened, until the result is dropped.
-    pub fn announce(&self, group: usize, peer: usize, terms: Terms<'_>) -> Rc<Opening> {
+    pub fn announce(&self, peer: usize, terms: Terms<'_>) -> Rc<Opening> {
         let opening = Rc::new(Opening::default());
         self.opening.borrow_mut().push(Begun {
-            group,
             peer,
             bound: terms.bound.copied(),
             party: terms.party.cloned(),
@@ -369,10 +342,9 @@ impl Lines {
         opening
     }
 
-    /// Marks the line as idle; if the group has too many idle lines, the one idle for longest ends.
-    fn lay_idle(&self, group: usize, most: usize) {
-        let groups = self.groups.borrow();
-        let Some(lines) = groups.get(group) else { return };
+    /// If the group has too many idle lines, the one idle for longest ends.
+    fn lay_idle(&self, most: usize) {
+        let lines = self.all.borrow();
         let idle = || lines.iter().filter(|line| line.idle_since.get().is_some() && !line.is_going.get());
         if idle().count() > most
             && let Some(oldest) = idle().min_by_key(|line| line.idle_since.get())
@@ -382,9 +354,8 @@ impl Lines {
     }
 
     /// Another worker asks for an idle line to a peer. The line's driver answers.
-    pub(super) fn ask(&self, group: usize, peer: usize, promise: Promise<Option<Loan>>) {
-        let groups = self.groups.borrow();
-        let lines = groups.get(group).map(Vec::as_slice).unwrap_or_default();
+    pub(super) fn ask(&self, peer: usize, promise: Promise<Option<Loan>>) {
+        let lines = self.all.borrow();
         let is_offered = |line: &&Rc<Line>| line.offer.as_ref().is_some_and(|offer| offer.is_made.get());
         // Without a line, nobody keeps the promise.
         if let Some(line) = lines.iter().filter(|line| line.peer == peer).find(is_offered) {
@@ -393,27 +364,18 @@ impl Lines {
         }
     }
 
-    /// Ends the line that was idle for longest, of all groups; `false` if there is none.
+    /// The moment since which the line has been idle that is idle for longest; `None` if none is idle.
+    pub fn oldest(&self) -> Option<Instant> {
+        let lines = self.all.borrow();
+        lines.iter().filter(|line| !line.is_going.get()).filter_map(|line| line.idle_since.get()).min()
+    }
+
+    /// Ends the line that was idle for longest; `false` if there is none.
     pub fn close_oldest(&self) -> bool {
-        let groups = self.groups.borrow();
-        let idle = groups.iter().flatten().filter(|line| line.idle_since.get().is_some() && !line.is_going.get());
-        match idle.min_by_key(|line| line.idle_since.get()) {
-            Some(oldest) => {
-                oldest.end_idle();
-                true
-            }
-            None => false,
-        }
-    }
-
-    /// The number of lines.
-    pub fn len(&self) -> usize {
-        self.groups.borrow().iter().map(Vec::len).sum()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        let Some(since) = self.oldest() else { return false };
+        let lines = self.all.borrow();
+        let oldest = lines.iter().find(|line| line.idle_since.get() == Some(since) && !line.is_going.get());
+        oldest.inspect(|line| line.end_idle()).is_some()
     }
 }
 
@@ -431,8 +393,7 @@ impl Awaited {
 
 /// The place where others find a line.
 struct Home {
-    generation: Weak<Generation>,
-    group: usize,
+    lines: Weak<Lines>,
     policy: PoolPolicy,
 }
 
@@ -461,9 +422,9 @@ async fn live(mut driver: Driver) {
     line.is_going.set(true);
     line.offer();
     if let Some(home) = &driver.home
-        && let Some(generation) = home.generation.upgrade()
+        && let Some(lines) = home.lines.upgrade()
     {
-        lines(&generation).remove(home.group, &line);
+        lines.remove(&line);
     }
     if let End::Lent(promise) = end {
         line = match Rc::try_unwrap(line) {
@@ -550,9 +511,9 @@ impl Driver {
         if line.idle_since.get().is_none() {
             line.idle_since.set(Some(clock::now()));
             self.deadline.set(Duration::from_millis(home.policy.idle_timeout_ms));
-            match home.generation.upgrade() {
-                Some(generation) if home.policy.max_idle > 0 && !self.worker.is_draining() => {
-                    lines(&generation).lay_idle(home.group, home.policy.max_idle);
+            match home.lines.upgrade() {
+                Some(lines) if home.policy.max_idle > 0 && !self.worker.is_draining() => {
+                    lines.lay_idle(home.policy.max_idle);
                 }
                 Some(_) | None => line.retire(),
             }

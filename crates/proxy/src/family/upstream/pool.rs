@@ -181,6 +181,7 @@ impl Handover {
 const DEAD_LINKS_MAX: usize = 64;
 
 /// The counters that show other workers how many connections they can borrow.
+#[derive(Clone)]
 pub struct Shelf {
     /// All workers' counters.
     pub counters: AllCounters,
@@ -193,10 +194,20 @@ pub struct Shelf {
 }
 
 impl Shelf {
+    /// Changes the number of connections to a peer that others can borrow.
+    pub fn offer(&self, peer: usize, by: i64) {
+        let lendable = &self.counters.seat(self.seat).lendable;
+        counters::shift(lendable.to(self.generation, self.group, peer), by);
+    }
+
+    /// The configuration and the number of the group.
+    pub fn place(&self) -> (u32, usize) {
+        (self.generation, self.group)
+    }
+
     fn shift(&self, link: &Link, by: i64) {
         if matches!(link.stream, Transport::Plain(_)) && link.bound.is_none() {
-            let lendable = &self.counters.seat(self.seat).lendable;
-            counters::shift(lendable.to(self.generation, self.group, link.peer), by);
+            self.offer(link.peer, by);
         }
     }
 }
@@ -215,7 +226,7 @@ impl Pool {
 
     /// The configuration and the number of the group by which other workers find it.
     pub fn place(&self) -> (u32, usize) {
-        (self.shelf.generation, self.shelf.group)
+        self.shelf.place()
     }
 
     /// Takes the most recently used live connection to a peer with these terms.

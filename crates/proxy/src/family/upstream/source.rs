@@ -63,20 +63,17 @@ impl GroupRef {
         (!Rc::ptr_eq(&now, local)).then(|| GroupRef::Declared(generation.clone(), home.clone(), now))
     }
 
-    /// The configuration that keeps connections to its peers, and the number of the group.
-    pub fn home(&self) -> Option<(&Rc<Generation>, usize)> {
+    /// The worker's record of it, with the connections to its peers.
+    pub fn home(&self) -> Option<&Home> {
         match self {
-            GroupRef::Declared(generation, home, _) => Some((generation, home.number)),
+            GroupRef::Declared(_, home, _) => Some(home),
             GroupRef::Own(_) => None,
         }
     }
 
     /// The connections to its peers that the worker keeps.
     pub fn pool(&self) -> Option<&Pool> {
-        match self {
-            GroupRef::Declared(_, home, _) => Some(&home.pool),
-            GroupRef::Own(_) => None,
-        }
+        self.home().map(|home| &*home.pool)
     }
 
     /// A peer. No cell of its own counts the tries at a peer that belongs to one exchange.

@@ -8,7 +8,6 @@ use weir_net::timer;
 
 use super::HttpParts;
 use super::groups::{groups, share};
-use super::line::lines;
 
 /// How often weir checks idle upstream connections.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -16,7 +15,7 @@ const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// Starts the checks of a worker. When its connection table is full, the worker may close connections that the pools
 /// keep.
 pub fn start(worker: &Rc<Worker>) {
-    worker.on_full(|generation| groups(generation).close_oldest() || lines(generation).close_oldest());
+    worker.on_full(|generation| groups(generation).close_oldest());
     weir_net::worker::spawn(sweep(worker.clone()));
 }
 

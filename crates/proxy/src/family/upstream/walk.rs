@@ -31,7 +31,7 @@ use super::attempt::{self, Answered};
 use super::blame::{blame, why};
 use super::failure::{Failure, Progressed};
 use super::lend;
-use super::line::{Awaited, Kept, Line, Opened, lines};
+use super::line::{Awaited, Kept, Line, Opened};
 use super::pool::{Handover, Link, News, Terms};
 use super::queue::{self, Ticket};
 use super::sending::Outgoing;
@@ -212,10 +212,10 @@ impl<'g> Walk<'g> {
             _ => {}
         }
         if next.may_reuse
-            && let Some((generation, number)) = self.hold.group.home()
+            && let Some(home) = self.hold.group.home()
         {
             let (worker, id) = (exchange.worker, self.upstream.id(next.peer));
-            let asked = lend::ask(worker, generation, number, id, terms, lend::Kind::Link);
+            let asked = lend::ask(worker, home.pool.place(), id, terms, lend::Kind::Link);
             if let Some(asked) = asked
                 && let Some(link) = asked.link(worker, id).await
             {
@@ -286,26 +286,25 @@ impl<'g> Walk<'g> {
         terms: Terms<'_>,
     ) -> Result<(Box<Link>, bool), Failure> {
         let Some(address) = self.upstream.addresses.get(peer) else { return Err(Failure::Closed) };
-        let (home, id) = (self.hold.group.home(), self.upstream.id(peer));
-        if let (Some((generation, number)), true) = (home, may_reuse) {
+        let (lines, id) = (self.hold.group.home().map(|home| &home.lines), self.upstream.id(peer));
+        if let (Some(lines), true) = (lines, may_reuse) {
             let give_up = Deadline::new();
             give_up.set(self.outgoing.values.proxy.connect_timeout);
             let mut may_wait = true;
             loop {
-                if let Some(begun) = lines(generation).begin(number, id, terms) {
+                if let Some(begun) = lines.begin(id, terms) {
                     return Ok(begun);
                 }
                 // Another exchange failed to open the connection, so each waiting exchange opens its own.
-                let opening = lines(generation).opening(number, id, terms).filter(|_| may_wait);
+                let opening = lines.opening(id, terms).filter(|_| may_wait);
                 let Some(opening) = opening else { break };
                 exchange.facts.step = Step::Connect;
                 may_wait = opened_by_others(exchange, conn, &opening, &give_up).await?;
             }
         }
-        let opening = home.map(|(generation, number)| lines(generation).announce(number, id, terms));
-        let asked = home.filter(|_| may_reuse).and_then(|(generation, number)| {
-            lend::ask(exchange.worker, generation, number, id, terms, lend::Kind::Line)
-        });
+        let opening = lines.map(|lines| lines.announce(id, terms));
+        let shared = lines.filter(|_| may_reuse);
+        let asked = shared.and_then(|lines| lend::ask(exchange.worker, lines.place(), id, terms, lend::Kind::Line));
         let lent = match asked {
             Some(asked) => asked.line(exchange.worker).await,
             None => None,
@@ -315,7 +314,7 @@ impl<'g> Walk<'g> {
             None => attempt::dial(exchange, conn, address, terms).await?.0,
         };
         let opened = Opened { opening, ..opened };
-        let kept = home.map(|(generation, group)| Kept { generation, group, policy: self.upstream.own.pooling });
+        let kept = lines.map(|lines| Kept { lines, policy: self.upstream.own.pooling });
         let line = Line::new(opened, id, terms, exchange.worker, kept);
         line.begin().ok_or(Failure::Closed)
     }
