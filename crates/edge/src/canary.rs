@@ -13,7 +13,7 @@
 //! - `beside`: whether a configuration may be beside another one
 //! - `worker`: the notes of a worker
 //! - `latencies`, `clients`: the windows of clients, which become outcomes
-//! - `run`: the thread with the judge, and the state
+//! - `run`: the state and the orders, and below it the thread with the judge
 //! - `say`: the state as a sentence
 //! - `api`: the state for the API, and its orders
 
