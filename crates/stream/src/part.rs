@@ -59,6 +59,8 @@ pub struct Part {
     pub variables: &'static [Variable],
     /// Its handler of a phase; the function says whether a server needs it, when the configuration is compiled.
     pub handler: Option<(Phase, Wants, Enter)>,
+    /// Its handler when the first byte of the peer has come, or the peer's end.
+    pub answered: Option<fn(&mut Session<'_>)>,
     /// Its handler at the end of a session.
     pub log: Option<fn(&mut Session<'_>)>,
     /// The handshake with a client of a socket that speaks TLS.
@@ -69,5 +71,6 @@ pub struct Part {
 
 impl Part {
     /// A part without anything.
-    pub const NOTHING: Part = Part { variables: &[], handler: None, log: None, secure: None, wrap: None };
+    pub const NOTHING: Part =
+        Part { variables: &[], handler: None, answered: None, log: None, secure: None, wrap: None };
 }

@@ -76,6 +76,8 @@ pub struct Session<'c> {
     pub upstream: Option<Rc<str>>,
     /// How often its connection was passed on.
     pub passes: u8,
+    /// The connection to the peer broke.
+    pub is_cut: bool,
     /// Counts the session.
     pub counted: Option<Counted>,
     remote: SocketAddress,
@@ -149,6 +151,7 @@ impl<'c> Session<'c> {
             step: Some(Step::StartSession),
             upstream: None,
             passes: 0,
+            is_cut: false,
             counted: None,
             remote,
             told: None,
@@ -209,6 +212,13 @@ impl<'c> Session<'c> {
         }
         for log in self.stream.parts.iter().filter_map(|part| part.log) {
             log(self);
+        }
+    }
+
+    /// Tells the parts that the peer has answered.
+    pub fn answered(&mut self) {
+        for answered in self.stream.parts.iter().filter_map(|part| part.answered) {
+            answered(self);
         }
     }
 

@@ -134,6 +134,7 @@ impl Relay {
             if (down.limits.read > 0 || down.pump.has_ended()) && attempt.first_byte.is_none() {
                 attempt.first_byte = Some(attempt.age());
                 self.hold.answered();
+                session.answered();
             }
         }
     }
@@ -150,6 +151,7 @@ impl Relay {
                 session.log(Level::Info, format_args!("connection timed out (110: Connection timed out)"));
             }
             End::Broken(is_client, error) => {
+                session.is_cut |= !is_client;
                 session.step = Some(if is_client { Step::ToClient } else { Step::ToOrigin });
                 let level = if is_client { Level::Info } else { Level::Error };
                 session.log(level, format_args!("send() failed {}", Os(&error)));
@@ -183,6 +185,7 @@ fn written(turn: Result<Turn, PumpFault>, session: &mut Session<'_>, step: Step,
         Ok(turn) => Ok(turn),
         Err(PumpFault::Write(error)) => Err(error),
         Err(PumpFault::Read(error)) => {
+            session.is_cut |= step == Step::FromOrigin;
             session.step = Some(step);
             session.log(level, format_args!("recv() failed {}", Os(&error)));
             session.step = Some(Step::Session);

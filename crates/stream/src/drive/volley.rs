@@ -194,6 +194,7 @@ impl Volley {
                 if attempt.first_byte.is_none() {
                     attempt.first_byte = Some(attempt.age());
                     self.hold.answered();
+                    session.answered();
                 }
             }
             if let Some(pace) = &mut self.download {
