@@ -15,9 +15,7 @@ const DEPTH: usize = 10;
 /// The file cannot be read, or it contains no certificate.
 pub fn authorities(b: &mut Build<'_>, file: &str) -> Result<Trust, Refusal> {
     if file.is_empty() {
-        // A certificate that weir cannot read is not used.
-        let all = tls::system_authorities().into_iter().filter(|der| Trust::new([der.clone()]).is_ok());
-        return Ok(Trust::new(all).unwrap_or_default());
+        return Ok(of_machine());
     }
     let failed =
         |path: &str, why: &str| Refusal::whole(format!("SSL_CTX_load_verify_locations(\"{path}\") failed {why}"));
@@ -27,6 +25,13 @@ pub fn authorities(b: &mut Build<'_>, file: &str) -> Result<Trust, Refusal> {
         return Err(failed(file, "(the file contains no certificate)"));
     }
     Trust::new(all).map_err(|flaw| failed(file, &format!("({flaw})")))
+}
+
+/// The authorities of the machine.
+pub fn of_machine() -> Trust {
+    // A certificate that weir cannot read is not used.
+    let all = tls::system_authorities().into_iter().filter(|der| Trust::new([der.clone()]).is_ok());
+    Trust::new(all).unwrap_or_default()
 }
 
 /// Speaks TLS with such a server; without `trust` it accepts any certificate.

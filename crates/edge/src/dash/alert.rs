@@ -25,7 +25,7 @@ use weir_http::text::base64;
 use weir_net::identity::assume;
 use weir_net::log::{self, Level};
 use weir_net::process::{self, Identity};
-use weir_net::{Deadline, aside, timer, worker};
+use weir_net::{Deadline, aside, timer, tls, worker};
 
 use receiver::{Form, Patience, Receiver};
 
@@ -124,11 +124,16 @@ fn request(receiver: &Receiver, alert: &Alert) -> Vec<u8> {
         url.set_path(body::ALERTMANAGER_PATH);
         url.set_query(None);
     }
+    request_to(&url, &body)
+}
+
+/// A POST of JSON, with the name and the password of the URL.
+pub fn request_to(url: &Url, body: &str) -> Vec<u8> {
     let pair = format!("{}:{}", url.username(), url.password().unwrap_or_default());
     let login = format!("Basic {}", base64::encode(pair.as_bytes()));
     let login = (pair != ":").then_some(("Authorization", login.as_str()));
     let fields: Vec<_> = login.into_iter().chain([("Content-Type", "application/json")]).collect();
-    compose("POST", &url, &fields, &body)
+    compose("POST", url, &fields, body)
 }
 
 fn say(level: Level, receiver: &Receiver, what: std::fmt::Arguments<'_>) {
@@ -152,8 +157,9 @@ fn run(receiver: &Arc<Receiver>, list: &List<Alert>, wanted: &Weak<()>) {
 }
 
 /// Why a try failed.
-struct Failed {
-    why: String,
+pub struct NotDelivered {
+    /// For the log: it names the host alone.
+    pub why: String,
     /// Whether another try can succeed.
     is_worth_a_retry: bool,
 }
@@ -163,7 +169,8 @@ async fn deliver(receiver: &Receiver, request: &[u8], wanted: &Weak<()>) -> Resu
     let Patience { timeout, pauses } = receiver.patience;
     let mut tries = 0;
     loop {
-        let failed = match post(receiver, request, timeout).await {
+        let tls = receiver.tls.as_ref().map_err(Clone::clone);
+        let failed = match post(&receiver.url, tls, request, timeout).await {
             Ok(()) => return Ok(()),
             Err(failed) => failed,
         };
@@ -176,18 +183,26 @@ async fn deliver(receiver: &Receiver, request: &[u8], wanted: &Weak<()>) -> Resu
     }
 }
 
-async fn post(receiver: &Receiver, request: &[u8], timeout: Duration) -> Result<(), Failed> {
+/// Sends a request once, and wants a status from 200 to 299.
+///
+/// # Errors
+/// There is no such answer in time.
+pub async fn post(
+    url: &Url,
+    tls: Result<&tls::Client, String>,
+    request: &[u8],
+    timeout: Duration,
+) -> Result<(), NotDelivered> {
     // A certificate is as bad the next time.
-    let again = |why: String| Failed { is_worth_a_retry: !why.starts_with(DISTRUST), why };
-    let addresses = addresses(&receiver.url).await.map_err(again)?;
+    let again = |why: String| NotDelivered { is_worth_a_retry: !why.starts_with(DISTRUST), why };
+    let addresses = addresses(url).await.map_err(again)?;
     let deadline = Deadline::new();
     deadline.set(timeout);
-    let tls = receiver.tls.as_ref().map_err(Clone::clone);
-    let call = Call { url: &receiver.url, addresses: &addresses, tls, verifies: true };
+    let call = Call { url, addresses: &addresses, tls, verifies: true };
     let answer = call.exchange(request, ANSWER_BYTES_MAX, &deadline).await.map_err(again)?;
     match answer.status {
         200..300 => Ok(()),
-        status => Err(Failed {
+        status => Err(NotDelivered {
             why: format!("it answered with status {status}"),
             // Another status is about this request, and says so again.
             is_worth_a_retry: matches!(status, 408 | 429 | 500..),
