@@ -136,9 +136,11 @@ impl KeptCanary {
 
     /// Takes the state that the server tells.
     pub fn hear(&mut self, state: Canary, pid: &Path) {
-        // A late word of the server does not begin an ended canary again.
-        let known = self.shown.canary.as_ref().filter(|known| known.generation == state.generation);
-        if known.is_some_and(|known| !known.phase.is_on()) {
+        // A late word of the server does not begin an ended canary again, and is not about a newer one.
+        let is_late = |known: &Canary| {
+            known.generation > state.generation || known.generation == state.generation && !known.phase.is_on()
+        };
+        if self.shown.canary.as_ref().is_some_and(is_late) {
             return;
         }
         self.shown.canary = Some(state);
@@ -226,6 +228,9 @@ mod tests {
         kept.end(CanaryPhase::RolledBack, CanaryReason::Died, &pid);
         kept.hear(Canary { generation: 2, ..Canary::default() }, &pid);
         assert!(!kept.is_on() && read(&pid).unwrap().canary.unwrap().reason == CanaryReason::Died);
+        kept.hear(Canary { generation: 3, ..Canary::default() }, &pid);
+        kept.hear(Canary { generation: 2, phase: CanaryPhase::Promoted, ..Canary::default() }, &pid);
+        assert!(kept.is_on(), "a late word about the one before");
         kept.remove(&pid);
         assert_eq!(read(&pid), None);
         fs::remove_dir_all(&directory).unwrap();
