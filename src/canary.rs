@@ -13,7 +13,6 @@ use weir_edge::keeper::canary::{self, CanaryAsk, CanaryAsked, CanaryShown};
 use weir_edge::load::{ConfOrigin, read_tree};
 use weir_http::hold::split::SplitKey;
 use weir_http::text::value;
-use weir_load::once::{self, Once};
 use weir_meter::live::{Canary, CanaryPhase};
 use weir_net::process::{self, Signal};
 use weir_net::{Instant, clock};
@@ -24,7 +23,8 @@ use crate::{edge, flags, texts};
 
 const AFTER_HELP: &str = "\
 The edge reads FILE as the file that it runs: relative names mean the same. A client belongs to one configuration by a keyed hash
-of its key. The judge looks after every client: harm rolls back at once, and a proof that harm is below the margins promotes. A promotion
+of its key. First the edge looks at the traffic, says how many clients an answer needs, and refuses traffic that gives none. Then the
+judge looks after every client: harm rolls back at once, and a proof that harm is below the margins promotes. A promotion
 is a reload with FILE; the next reload reads the edge's own file, so move FILE there: weir canary FILE --wait && mv FILE nginx.conf.
 
 With --split, the second configuration is the one in force with the names of two upstreams exchanged: a share of the clients gets the
@@ -37,7 +37,7 @@ A reload, an upgrade of the binary and the end of the server end a canary: all c
   weir canary --split app=app_next --share 10% --wait
   weir canary status; weir canary share 25%; weir canary promote; weir canary rollback
 
-Exit codes: 0 promoted, with --wait, else done; 1 rolled back, or refused; 2 undecided, or the command line is invalid.";
+Exit codes: 0 promoted, with --wait, else begun or done; 1 rolled back, or the file is refused; 2 undecided, the traffic is refused, or the command line is invalid.";
 
 /// `weir canary`.
 #[derive(Args)]
@@ -67,20 +67,29 @@ struct Begin {
     /// The key of a client: address, cookie:NAME, $http_NAME or $arg_NAME
     #[arg(long, value_name = "KEY", default_value = "address", value_parser = key)]
     key: String,
+    /// First look at the traffic for this time: the edge says how many clients an answer needs, and refuses traffic without an answer
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = time)]
+    look: Duration,
+    /// Begin although the traffic cannot answer the question
+    #[arg(long)]
+    anyway: bool,
     /// First judge the old configuration as if a share of the clients had another one: harm that is found there is none
     #[arg(long = "aa", value_name = "TIME", value_parser = time)]
     rehearsal: Option<Duration>,
     /// Roll back after this time if there is no decision
     #[arg(long = "for", value_name = "TIME", value_parser = time)]
     lasts: Option<Duration>,
+    /// In place of --for: judge only at five planned looks within this time, which needs fewer clients
+    #[arg(long, value_name = "TIME", value_parser = time, conflicts_with = "lasts")]
+    fixed: Option<Duration>,
     /// Do not promote when harm is excluded
     #[arg(long)]
     no_promote: bool,
     /// Wait for the decision
     #[arg(long)]
     wait: bool,
-    /// With --wait: send the decision as JSON to this URL, by one POST
-    #[arg(long, value_name = "URL", requires = "wait")]
+    /// The edge sends each decision as JSON to this URL, by one POST
+    #[arg(long, value_name = "URL")]
     notify: Option<String>,
     #[command(flatten)]
     edge: EdgePlace,
@@ -162,8 +171,6 @@ fn key(text: &str) -> Result<String, Said> {
 /// How often the state is looked at, and how long the keeper may take for an order.
 const LOOK: Duration = Duration::from_millis(100);
 const ANSWER_PATIENCE: Duration = Duration::from_secs(70);
-/// How long the receiver of a decision may take.
-const NOTIFY_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Rolled back, or refused.
 const ROLLED_BACK: u8 = 1;
@@ -213,49 +220,35 @@ fn begin(begin: Begin, language: Language) -> Result<u8, Said> {
         key: begin.key,
         shares: begin.share,
         pause: begin.pause,
+        look: begin.look,
+        anyway: begin.anyway,
         rehearsal: begin.rehearsal,
         lasts: begin.lasts,
+        fixed: begin.fixed,
         promotes: !begin.no_promote,
+        notify: begin.notify,
     };
     terms.check().map_err(Said::from)?;
     let place = begin.edge.find()?;
     place.give(CanaryAsk::Start(terms))?;
-    if !begin.wait {
-        std::thread::sleep(LOOK * 5);
-        return place.print(language).map(|_| 0);
-    }
+    let mut is_announced = false;
     loop {
         match canary::read(&place.pid_file).and_then(|shown| shown.canary) {
-            Some(canary) if canary.phase.is_on() => {}
-            Some(canary) => {
-                begin.notify.iter().for_each(|url| notify(url, &canary, language));
-                return place.print(language);
+            // A rehearsal may be long: then only --wait waits for its end.
+            Some(canary) if !begin.wait && canary.phase != CanaryPhase::Looking => return place.print(language),
+            Some(canary) if canary.phase.is_on() => {
+                if let Some(said) =
+                    say::announcement(&canary).filter(|_| !std::mem::replace(&mut is_announced, canary.look.is_some()))
+                {
+                    eprintln!("{}", said.say(language));
+                }
             }
+            Some(_) => return place.print(language),
             None if !Path::new(&format!("/proc/{}", place.pid)).exists() => return Err(say!(texts::CANARY_NO_EDGE)),
             None => {}
         }
         std::thread::sleep(LOOK);
     }
-}
-
-/// Sends the decision. A receiver that fails changes nothing.
-fn notify(url: &str, of: &Canary, language: Language) {
-    let sent = once::ask(&Once {
-        url: url.to_owned(),
-        method: "POST",
-        json: serde_json::to_vec(of).unwrap_or_default(),
-        timeout: NOTIFY_PATIENCE,
-        insecure: false,
-        bearer: None,
-    });
-    let failed = match sent {
-        Ok((200..=299, _)) => return,
-        Ok((status, body)) => {
-            say!(texts::ANSWERS_AS, url, u32::from(status), String::from_utf8_lossy(&body).trim())
-        }
-        Err(why) => why,
-    };
-    eprintln!("weir canary: {}", failed.say(language));
 }
 
 /// A running edge.
@@ -306,9 +299,9 @@ impl Place {
         if self.json {
             println!("{}", serde_json::to_string(&state).unwrap_or_default());
         } else {
-            println!("{}", say::sentence(&state).say(language));
-            for warning in warnings(&state) {
-                println!("{}", warning.say(language));
+            let announced = say::announcement(&state).filter(|_| state.phase == CanaryPhase::Running);
+            for line in [say::sentence(&state)].into_iter().chain(announced).chain(warnings(&state)) {
+                println!("{}", line.say(language));
             }
         }
         Ok(match state.phase {
@@ -318,9 +311,9 @@ impl Place {
                 }
                 0
             }
-            CanaryPhase::Running | CanaryPhase::Rehearsing | CanaryPhase::Promoting => 0,
             CanaryPhase::RolledBack => ROLLED_BACK,
             CanaryPhase::Undecided => UNDECIDED,
+            _ => 0,
         })
     }
 }
@@ -343,21 +336,9 @@ fn is_late(until: Instant) -> bool {
     clock::precise() >= until
 }
 
-/// A client with more requests than this part of all is no client among others.
-const LARGE: f64 = 0.05;
-/// After this time, and with fewer clients than this, the traffic answers no question.
-const FEW_SECONDS: u64 = 300;
-const FEW_CLIENTS: u64 = 200;
-
 /// The reasons why the judgement is weak.
 fn warnings(of: &Canary) -> Vec<Said> {
-    let (mut all, clients) = (Vec::new(), of.old.clients + of.new.clients);
-    if of.largest_client > LARGE && clients > 0 {
-        all.push(say!(texts::CANARY_LARGE, format!("{:.0} %", of.largest_client * 100.0)));
-    }
-    if of.seconds >= FEW_SECONDS && clients < FEW_CLIENTS {
-        all.push(say!(texts::CANARY_FEW, clients, of.seconds / 60));
-    }
+    let mut all: Vec<Said> = say::weakness(of).into_iter().collect();
     if of.requests_without_key > 0 {
         all.push(say!(texts::CANARY_KEYLESS, of.requests_without_key, &of.key));
     }
@@ -370,6 +351,7 @@ fn warnings(of: &Canary) -> Vec<Said> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_meter::live::CanaryLook;
 
     #[test]
     fn shares_and_keys_are_read_or_refused() {
@@ -385,13 +367,12 @@ mod tests {
     fn weak_judgements_are_named() {
         let of = Canary {
             largest_client: 0.2,
-            seconds: 600,
+            look: Some(CanaryLook::default()),
             requests_without_key: 3,
             requests_lost: 4,
-            old: weir_meter::live::CanaryLane { clients: 7, requests: 9 },
             ..Canary::default()
         };
-        assert_eq!(warnings(&of).len(), 4);
+        assert_eq!(warnings(&of).len(), 3);
         assert!(warnings(&Canary::default()).is_empty());
     }
 }

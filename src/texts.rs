@@ -122,8 +122,6 @@ weir_words::texts! {
     CANARY_NONE: "this edge has had no canary", "이 엣지에는 카나리가 없었습니다";
     CANARY_MOVE: "{0} still has the old configuration, which the next reload reads: mv {1} {0}", "{0}에는 아직 옛 설정이 있고 다음 reload가 그것을 읽습니다: mv {1} {0}";
     CANARY_EXCHANGE: "{0} still has the old names, which the next reload reads: exchange the names \"{1}\" and \"{2}\" in {3}", "{0}에는 아직 옛 이름이 있고 다음 reload가 그것을 읽습니다. {3}에서 이름 \"{1}\"과 \"{2}\"를 맞바꾸세요";
-    CANARY_LARGE: "one client sends {0} of the requests: choose another key if it stands for many users", "한 클라이언트가 요청의 {0}를 보냅니다. 여러 사용자를 대신한다면 다른 키를 쓰세요";
-    CANARY_FEW: "only {0} clients in {1} min: this traffic answers no question soon", "{1}분 동안 클라이언트가 {0}개뿐입니다. 이 트래픽으로는 곧 결정할 수 없습니다";
     CANARY_KEYLESS: "{0} requests have no {1}: they get the old configuration and count for nothing", "요청 {0}건에 {1}가 없습니다. 옛 설정을 받고 세지 않습니다";
     CANARY_LOST: "{0} requests were not counted: the judge was behind", "요청 {0}건을 세지 못했습니다. 판정이 밀렸습니다";
 

@@ -1,4 +1,5 @@
 //! A canary from outside: two configurations that differ by one field, and the clients' own account of what they got.
+// long: all cases share one kind of edge and one kind of client.
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
@@ -24,10 +25,13 @@ use support::within;
 fn main() -> ExitCode {
     needs::run(cases![
         [] => the_counts_are_those_of_the_clients, a_cookie_chooses_for_each_request,
-            an_argument_chooses_for_each_stream, sessions_of_stream_have_the_lane_of_their_address,
+            an_argument_chooses_for_each_stream, sessions_of_stream_have_the_lane_of_their_address, sessions_that_fail_are_harm,
             gross_harm_is_rolled_back_before_ten_clients_are_harmed, a_promotion_keeps_connections_and_the_file_as_it_was_read,
-            a_wrong_status_of_all_requests_is_harm, a_websocket_stays_where_it_is, a_reload_and_a_death_end_a_canary, what_cannot_be_beside_is_refused_by_name,
-            the_api_steers_and_reads_no_path, a_rehearsal_gives_nobody_the_new_configuration, the_end_is_waited_for_and_told, a_share_that_grows_takes_no_client_away,
+            a_wrong_status_of_all_requests_is_harm, a_websocket_stays_where_it_is,
+            an_origin_that_never_answers_is_found_while_clients_still_wait, a_reload_and_a_death_end_a_canary, what_cannot_be_beside_is_refused_by_name,
+            the_api_steers_and_reads_no_path, a_rehearsal_gives_nobody_the_new_configuration, the_end_is_waited_for_and_told,
+            a_reload_is_told_to_the_receiver_without_a_command_that_waits,
+            traffic_without_an_answer_is_refused, the_edge_says_beforehand_how_many_clients_it_needs, a_share_that_grows_takes_no_client_away,
             a_share_of_the_clients_gets_the_other_servers_and_all_accounts_are_equal, sessions_get_the_other_servers_by_their_address,
             a_release_that_fails_or_is_slow_is_rolled_back, a_promotion_has_the_text_in_force_until_the_file_is_read_again,
             the_servers_keep_their_health_and_their_connections, an_upstream_with_a_zone_keeps_what_it_knows,
@@ -42,6 +46,9 @@ struct Edge {
     stream: u16,
     room: PathBuf,
 }
+
+/// These edges have few clients.
+const AT_ONCE: &[&str] = &["--look", "1s", "--anyway"];
 
 /// The server of `http`; `LANE` is the name of the configuration.
 const SERVER: &str = "location / { add_header X-Lane LANE; return 200 LANE; }";
@@ -87,7 +94,8 @@ impl Edge {
 
     fn begin(&self, file: &Path, more: &[&str]) {
         let file = file.to_str().unwrap();
-        self.does(&[&[file], more].concat(), "of the clients");
+        let at_once = if more.contains(&"--look") { &AT_ONCE[2..] } else { AT_ONCE };
+        self.does(&[&[file], at_once, more].concat(), "of the clients");
         within("both workers have it", || self.state()["workers"] == 2);
     }
 
@@ -102,6 +110,8 @@ impl Edge {
 
     fn client(&self, ip: &str) -> Client {
         let mut to = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        // A request is written in parts: the kernel must not wait with the second one.
+        to.set_nodelay(true).unwrap();
         write!(to, "PROXY TCP4 {ip} 127.0.0.1 1 80\r\n").unwrap();
         Client { from: BufReader::new(to.try_clone().unwrap()), to }
     }
@@ -260,6 +270,37 @@ fn sessions_of_stream_have_the_lane_of_their_address() {
     assert_eq!((2..26).map(lane).collect::<Vec<_>>(), first);
 }
 
+fn sessions_that_fail_are_harm() {
+    let old = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = old.local_addr().unwrap().port();
+    std::thread::spawn(move || old.incoming().for_each(|stream| drop(stream.unwrap().write_all(b"old"))));
+    let edge = Edge::start("fails", "", SERVER);
+    let text = fs::read_to_string(edge.room.join("old.conf")).unwrap();
+    let stream = |port: u16, name: &str| {
+        let path = edge.room.join(format!("{name}.conf"));
+        fs::write(&path, text.replace("return old;", &format!("proxy_pass 127.0.0.1:{port};"))).unwrap();
+        path
+    };
+    stream(port, "old");
+    Command::new("kill").args(["-HUP", &edge.keeper.id().to_string()]).status().unwrap();
+    let ask = |number: usize| {
+        let (from, url) = (format!("127.0.1.{}", number % 250 + 1), format!("http://127.0.0.1:{}/", edge.stream));
+        let output = Command::new("curl").args(["-s", "--http0.9", "--interface", &from, &url]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    within("the reload", || ask(0) == "old");
+    // Nobody listens there.
+    edge.begin(&stream(support::free_port(), "new"), &["--share", "50%"]);
+    let mut number = 0;
+    within("the canary is rolled back", || {
+        number += 1;
+        ask(number);
+        edge.state()["phase"] == "rolled_back"
+    });
+    assert_eq!((&edge.state()["reason"], &edge.state()["harm"]), (&Value::from("harm"), &Value::from("errors")));
+    assert!((0..30).all(|number| ask(number) == "old"));
+}
+
 fn gross_harm_is_rolled_back_before_ten_clients_are_harmed() {
     let edge = Edge::start("harm", "", SERVER);
     let bad = edge.write("new", "", "location / { return 503 LANE; }");
@@ -276,7 +317,8 @@ fn gross_harm_is_rolled_back_before_ten_clients_are_harmed() {
     let state = edge.state();
     assert_eq!((&state["reason"], &state["harm"]), (&Value::from("harm"), &Value::from("errors")));
     assert!(harmed <= 10, "{harmed} clients were harmed");
-    assert_eq!(state["new"]["clients"], harmed);
+    // A client whose request was under way at the decision is not counted.
+    assert!((4..=harmed).contains(&(state["new"]["clients"].as_u64().unwrap() as usize)), "{harmed} {state}");
     assert_eq!(edge.canary(&["status"]).status.code(), Some(1));
     assert!(edge.log().contains("chance shows as much in 1 of"), "{}", edge.log());
     (0..100).for_each(|number| assert_eq!(edge.client(&ip(number)).get("").unwrap().0, 200));
@@ -314,7 +356,8 @@ fn a_promotion_keeps_connections_and_the_file_as_it_was_read() {
     within("the reload", || new_lanes() == 0);
 }
 
-fn a_websocket_stays_where_it_is() {
+/// An origin that answers each connection once, by the configuration that its request names in `X-Lane`. The result is its port.
+fn origin(answers: fn(&str, &mut BufReader<TcpStream>, &mut TcpStream)) -> u16 {
     let origin = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = origin.local_addr().unwrap().port();
     std::thread::spawn(move || {
@@ -332,12 +375,49 @@ fn a_websocket_stays_where_it_is() {
                         lane = name.trim().to_owned();
                     }
                 }
-                write!(to, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n").unwrap();
-                let mut byte = [0];
-                while from.read_exact(&mut byte).is_ok() {
-                    to.write_all(lane.as_bytes()).unwrap();
-                }
+                answers(&lane, &mut from, &mut to);
             });
+        }
+    });
+    port
+}
+
+fn an_origin_that_never_answers_is_found_while_clients_still_wait() {
+    let port = origin(|lane, from, to| {
+        if lane == "new" {
+            let _ = from.read(&mut [0]);
+        }
+        let _ = write!(to, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    });
+    let server = format!(
+        "location / {{ proxy_pass http://127.0.0.1:{port}; proxy_read_timeout 1h; proxy_set_header X-Lane LANE; }}"
+    );
+    let edge = &Edge::start("hang", "", &server);
+    let new = edge.write("new", "", &server);
+    std::thread::scope(|scope| {
+        let terms = ["--share", "50%", "--look", "8s", "--key", "$http_user"];
+        let begun = scope.spawn(move || edge.begin(&new, &terms));
+        within("the look", || edge.state()["phase"] == "looking" && edge.state()["workers"] == 2);
+        let mut client = edge.client("10.0.0.1");
+        (0..250).for_each(|number| assert_eq!(client.get(&format!("User: {number}\r\n")).unwrap().0, 200));
+        begun.join().unwrap();
+    });
+    let mut clients: Vec<Client> = (0..200).map(|_| edge.client("10.0.0.1")).collect();
+    for (client, number) in clients.iter_mut().zip(1000..) {
+        write!(client.to, "GET / HTTP/1.1\r\nHost: a\r\nUser: {number}\r\n\r\n").unwrap();
+    }
+    within("the canary is rolled back", || edge.state()["phase"] == "rolled_back");
+    let state = edge.state();
+    assert_eq!(state["reason"], "harm");
+    assert!(["slower", "p50", "p95", "p99"].iter().any(|name| state["harm"] == *name), "{state}");
+}
+
+fn a_websocket_stays_where_it_is() {
+    let port = origin(|lane, from, to| {
+        write!(to, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n").unwrap();
+        let mut byte = [0];
+        while from.read_exact(&mut byte).is_ok() {
+            to.write_all(lane.as_bytes()).unwrap();
         }
     });
     let server = format!(
@@ -467,7 +547,10 @@ fn a_rehearsal_gives_nobody_the_new_configuration() {
     let edge = Edge::start("rehearsal", "", SERVER);
     let new = edge.write("new", "", SERVER);
     let file = new.to_str().unwrap();
-    edge.does(&[file, "--share", "99%", "--aa", "2s"], "a rehearsal with the old configuration alone");
+    edge.does(
+        &[&[file, "--share", "99%", "--aa", "2s"], AT_ONCE].concat(),
+        "a rehearsal with the old configuration alone",
+    );
     assert!((0..30).all(|number| edge.client(&ip(number)).get("").unwrap().1 == "old"));
     within("the canary", || edge.state()["phase"] == "running");
     within("workers have it", || {
@@ -483,9 +566,29 @@ fn a_rehearsal_gives_nobody_the_new_configuration() {
 fn the_end_is_waited_for_and_told() {
     let edge = Edge::start("wait", "", SERVER);
     let bad = edge.write("new", "", "location / { return 503; }");
+    let (url, told) = receiver(2);
+    let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
+    weir.arg("canary").arg(&bad).args(["--share", "50%", "--wait", "--json", "--notify", &url]).args(AT_ONCE);
+    let waits = weir.arg("-c").arg(edge.room.join("old.conf")).stdout(Stdio::piped()).spawn().unwrap();
+    let mut number = 0;
+    within("the decision", || {
+        number += 1;
+        edge.client(&ip(number)).get("");
+        edge.state()["phase"] == "rolled_back"
+    });
+    let output = waits.wait_with_output().unwrap();
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((output.status.code(), &printed["reason"]), (Some(1), &Value::from("harm")));
+    let told = told.join().unwrap();
+    assert_eq!((&told[0]["phase"], &told[1]["phase"]), (&Value::from("running"), &Value::from("rolled_back")));
+    assert_eq!(told[1]["sentence"], printed["sentence"]);
+}
+
+/// A receiver of so many decisions, which it gives back.
+fn receiver(count: usize) -> (String, std::thread::JoinHandle<Vec<Value>>) {
     let receiver = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/hook", receiver.local_addr().unwrap());
-    let told = std::thread::spawn(move || {
+    let url = format!("http://user:secret@{}/hook", receiver.local_addr().unwrap());
+    let one = move || {
         let (mut to, _) = receiver.accept().unwrap();
         let (mut from, mut line, mut length) = (BufReader::new(to.try_clone().unwrap()), String::new(), 0);
         while line != "\r\n" {
@@ -499,20 +602,69 @@ fn the_end_is_waited_for_and_told() {
         from.read_exact(&mut body).unwrap();
         write!(to, "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n").unwrap();
         serde_json::from_slice::<Value>(&body).unwrap()
+    };
+    (url, std::thread::spawn(move || (0..count).map(|_| one()).collect()))
+}
+
+fn a_reload_is_told_to_the_receiver_without_a_command_that_waits() {
+    let edge = Edge::start("news", "", SERVER);
+    let (url, told) = receiver(2);
+    edge.begin(&edge.write("new", "", SERVER), &["--notify", &url]);
+    Command::new("kill").args(["-HUP", &edge.keeper.id().to_string()]).status().unwrap();
+    let told = told.join().unwrap();
+    assert_eq!((&told[0]["phase"], &told[1]["reason"]), (&Value::from("running"), &Value::from("reload")));
+    assert!(!told[1].to_string().contains("secret") && !edge.log().contains("secret"));
+    let refused = edge.canary(&[edge.room.join("new.conf").to_str().unwrap(), "--notify", "file:///etc/passwd"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("no URL"));
+}
+
+fn traffic_without_an_answer_is_refused() {
+    let edge = Edge::start("unanswered", "", SERVER);
+    let new = edge.write("new", "", SERVER);
+    let refused = |more: &[&str], says: &str, traffic: &mut dyn FnMut()| {
+        let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
+        weir.arg("canary").arg(&new).args(["--share", "99%", "--look", "6s", "-c"]).arg(edge.room.join("old.conf"));
+        let waits = weir.args(more).env("WEIR_LANG", "en").stdout(Stdio::piped()).spawn().unwrap();
+        within("the look", || edge.state()["phase"] == "looking" && edge.state()["workers"] == 2);
+        traffic();
+        let output = waits.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(said.contains("did not begin: ") && said.contains(says), "{said}");
+        assert_eq!((output.status.code(), &edge.state()["phase"]), (Some(2), &Value::from("undecided")));
+        assert!((0..30).all(|number| edge.client(&ip(number)).get("").unwrap().1 == "old"));
+    };
+    refused(&[], "about 0 clients are expected within 31 d, and an answer needs 200", &mut || ());
+    let mut one = edge.client("10.0.0.1");
+    let mut many = || (0..150).for_each(|_| assert!(one.get("").is_some()));
+    refused(&[], "one client sends 100.0 % of the requests", &mut many);
+    refused(&["--key", "cookie:sid"], "100.0 % of the requests have no cookie:sid", &mut many);
+    let mut some = || (0..9).for_each(|number| assert!(edge.client(&ip(number)).get("").is_some()));
+    refused(&["--for", "2s"], "clients are expected within 2 s", &mut some);
+}
+
+fn the_edge_says_beforehand_how_many_clients_it_needs() {
+    let edge = Edge::start("announced", "", SERVER);
+    let new = edge.write("new", "", SERVER);
+    let file = new.to_str().unwrap();
+    std::thread::scope(|scope| {
+        let begun = scope.spawn(|| edge.canary(&[file, "--share", "50%", "--key", "$http_user", "--look", "4s"]));
+        within("the look", || edge.state()["phase"] == "looking" && edge.state()["workers"] == 2);
+        let mut client = edge.client("10.0.0.1");
+        (0..240).for_each(|number| assert!(client.get(&format!("User: {}\r\n", number % 80)).is_some()));
+        let output = begun.join().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.code() == Some(0) && said.contains("8 of 10 such canaries are decided within"), "{said}");
     });
-    let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
-    weir.arg("canary").arg(&bad).args(["--share", "50%", "--wait", "--json", "--notify", &url]);
-    let waits = weir.arg("-c").arg(edge.room.join("old.conf")).stdout(Stdio::piped()).spawn().unwrap();
-    let mut number = 0;
-    within("the decision", || {
-        number += 1;
-        edge.client(&ip(number)).get("");
-        edge.state()["phase"] == "rolled_back"
-    });
-    let output = waits.wait_with_output().unwrap();
-    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((output.status.code(), &printed["reason"]), (Some(1), &Value::from("harm")));
-    assert_eq!(told.join().unwrap(), printed);
+    let state = edge.state();
+    assert_eq!((&state["look"]["clients"], &state["look"]["requests"]), (&Value::from(80), &Value::from(240)));
+    let needs = state["look"]["needs"].as_array().unwrap();
+    assert_eq!(
+        needs.iter().map(|need| need["question"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["no_harm", "failures", "10_percent_slower", "30_percent_slower"]
+    );
+    assert!(needs[1]["clients"].as_u64().is_some_and(|clients| clients > 100), "{state}");
+    assert!(edge.log().contains("8 of 10 such canaries are decided within"), "{}", edge.log());
+    edge.does(&["rollback"], "was rolled back");
 }
 
 fn a_share_that_grows_takes_no_client_away() {

@@ -11,7 +11,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::support::within;
-use super::{Client, Edge, ip};
+use super::{AT_ONCE, Client, Edge, ip};
 
 /// An application that answers with its name.
 struct Origin {
@@ -93,7 +93,7 @@ fn start(name: &str, upstreams: &str) -> Edge {
 }
 
 fn begin(edge: &Edge, more: &[&str]) {
-    edge.does(&[&["--split", "app=app_next"], more].concat(), "app=app_next has");
+    edge.does(&[&["--split", "app=app_next"], AT_ONCE, more].concat(), "app=app_next has");
     within("both workers have it", || edge.state()["workers"] == 2);
 }
 

@@ -18,7 +18,10 @@ class Canary:
         """Starts it on this text; what weir says if it does not start."""
         self.promotes = bool(zlib.crc32(text.encode("latin-1")) & 1)
         (self.room / "canary.conf").write_text(text, "latin-1")
-        return await self.order(lambda state: state["workers"] > 0, self.room / "canary.conf", "--share", "99%")
+        def is_split(state):
+            return state["phase"] == "running" and state["workers"] > 0
+
+        return await self.order(is_split, self.room / "canary.conf", "--share", "99%", "--look", "1s", "--anyway")
 
     async def decide(self):
         """Promotes it or rolls it back."""

@@ -12,15 +12,20 @@
 //! - `upstreams`: a canary of the origins, in which two upstreams exchange their names
 //! - `beside`: whether a configuration may be beside another one
 //! - `worker`: the notes of a worker
-//! - `latencies`, `clients`: the windows of clients, which become outcomes
+//! - `clients`: the windows of clients, which become outcomes
+//! - `look`: the look at the traffic before it begins
+//! - `refusal`: whether that traffic can answer the question
 //! - `run`: the state and the orders, and below it the thread with the judge
 //! - `say`: the state as a sentence
+//! - `notify`: news for the receiver that the order names
 //! - `api`: the state for the API, and its orders
 
 pub mod api;
 pub mod beside;
 mod clients;
-mod latencies;
+mod look;
+mod notify;
+mod refusal;
 pub mod run;
 pub mod say;
 pub mod terms;

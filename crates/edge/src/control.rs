@@ -148,11 +148,7 @@ impl Running {
         };
         let colleagues = self.crew.colleagues();
         let leave = Box::new(move |number| crew::leave(&colleagues, number));
-        if run.is_rehearsal() {
-            crew::rehearse(&self.crew.colleagues(), &run)
-        } else {
-            split()
-        }
+        crew::rehearse(&self.crew.colleagues(), &run);
         let begun = run.begin(waiting, Hands { split: Box::new(split), leave, tell });
         begun.map_err(|error| {
             crew::leave(&self.crew.colleagues(), run.generation);

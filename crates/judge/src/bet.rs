@@ -3,14 +3,14 @@
 //! The wealth begins at 1. Without harm it reaches 1/α with a probability of at most α, however often somebody looks
 //! (Ville's inequality).
 
-/// The logarithm beyond which wealth is not counted: it is more than anybody asks for, and stays finite.
-const LN_WEALTH_MAX: f64 = 600.0;
+/// Wealth beyond this is not counted: it is more than anybody asks for, and stays finite.
+const WEALTH_MAX: f64 = 1e260;
 
 /// A bet on clients that met something: the new configuration has more of them than its share.
 #[derive(Clone, Debug)]
 pub struct MoreOften {
-    /// The logarithm of the wealth of each ratio in [`RATIOS`].
-    ln_wealth: [f64; RATIOS.len()],
+    /// The wealth of each ratio in [`RATIOS`].
+    wealth: [f64; RATIOS.len()],
 }
 
 /// How many times as often a client of the new configuration meets it.
@@ -19,21 +19,21 @@ const RATIOS: [f64; 7] = [1.25, 1.5, 2.0, 3.0, 5.0, 10.0, 30.0];
 impl MoreOften {
     /// Wealth of 1.
     pub fn new() -> MoreOften {
-        MoreOften { ln_wealth: [0.0; RATIOS.len()] }
+        MoreOften { wealth: [1.0; RATIOS.len()] }
     }
 
     /// Takes a client that met it. `share` is the coin's probability for the new configuration.
     pub fn take(&mut self, is_new: bool, share: f64) {
-        for (wealth, ratio) in self.ln_wealth.iter_mut().zip(RATIOS) {
+        for (wealth, ratio) in self.wealth.iter_mut().zip(RATIOS) {
             let expected = share * ratio / (share * ratio + 1.0 - share);
             let gain = if is_new { expected / share } else { (1.0 - expected) / (1.0 - share) };
-            *wealth = (*wealth + gain.ln()).min(LN_WEALTH_MAX);
+            *wealth = (*wealth * gain).min(WEALTH_MAX);
         }
     }
 
     /// The mean of all bets.
     pub fn wealth(&self) -> f64 {
-        mean_of_exponentials(&self.ln_wealth)
+        mean(&self.wealth)
     }
 }
 
@@ -46,7 +46,7 @@ impl Default for MoreOften {
 /// A bet on a number between 0 and 1: it is larger for clients of the new configuration.
 #[derive(Clone, Debug)]
 pub struct Larger {
-    ln_wealth: [f64; PACES.len()],
+    wealth: [f64; PACES.len()],
     seen: Running,
 }
 
@@ -58,7 +58,7 @@ const LOSS_MAX: f64 = 0.9;
 impl Larger {
     /// Wealth of 1.
     pub fn new() -> Larger {
-        Larger { ln_wealth: [0.0; PACES.len()], seen: Running::default() }
+        Larger { wealth: [1.0; PACES.len()], seen: Running::default() }
     }
 
     /// Takes the number of a client. `share` is the coin's probability for the new configuration.
@@ -67,17 +67,17 @@ impl Larger {
         // Only earlier clients decide about the stake: a stake that knows this client would not be fair.
         let (middle, spread) = (self.seen.mean(), self.seen.deviation());
         let coin = f64::from(u8::from(is_new)) - share;
-        for (wealth, pace) in self.ln_wealth.iter_mut().zip(PACES) {
+        for (wealth, pace) in self.wealth.iter_mut().zip(PACES) {
             let stake = (pace / (2.0 * spread * widest)).min(LOSS_MAX / widest);
             let gain = 1.0 + stake * (number - middle) * coin;
-            *wealth = (*wealth + gain.ln()).min(LN_WEALTH_MAX);
+            *wealth = (*wealth * gain).min(WEALTH_MAX);
         }
         self.seen.take(number);
     }
 
     /// The mean of all bets.
     pub fn wealth(&self) -> f64 {
-        mean_of_exponentials(&self.ln_wealth)
+        mean(&self.wealth)
     }
 }
 
@@ -87,8 +87,8 @@ impl Default for Larger {
     }
 }
 
-fn mean_of_exponentials(logarithms: &[f64]) -> f64 {
-    logarithms.iter().map(|one| one.exp()).sum::<f64>() / logarithms.len() as f64
+fn mean(wealth: &[f64]) -> f64 {
+    wealth.iter().sum::<f64>() / wealth.len() as f64
 }
 
 /// Mean and spread of the numbers until now (Welford 1962).

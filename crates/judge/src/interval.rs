@@ -6,7 +6,8 @@ use crate::bet::Running;
 /// all moments together: an asymptotic confidence sequence (Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas 2021).
 #[derive(Clone, Debug)]
 pub struct Difference {
-    numbers: Running,
+    /// The numbers until now, if their middle is taken away.
+    numbers: Option<Running>,
     count: f64,
     sum: f64,
     squares: f64,
@@ -20,15 +21,23 @@ impl Difference {
     pub fn new(planned: u64, alpha: f64) -> Difference {
         let ln = -2.0 * alpha.ln();
         let tuning = (ln + (1.0 + ln).ln()) / planned.max(1) as f64;
-        Difference { numbers: Running::default(), count: 0.0, sum: 0.0, squares: 0.0, unseen: 0.0, tuning }
+        Difference { numbers: Some(Running::default()), count: 0.0, sum: 0.0, squares: 0.0, unseen: 0.0, tuning }
+    }
+
+    /// The same for something rare: the order of the clients may depend on their numbers.
+    pub fn of_rare(planned: u64, alpha: f64) -> Difference {
+        Difference { numbers: None, ..Difference::new(planned, alpha) }
     }
 
     /// Takes the number of a client, between 0 and 1. `share` is the coin's probability for the new configuration.
     pub fn take(&mut self, number: f64, is_new: bool, share: f64) {
         let weight = if is_new { 1.0 / share } else { -1.0 / (1.0 - share) };
         // The middle takes a part of the noise away and adds no error: the coin does not depend on it.
-        let one = weight * (number - self.numbers.mean());
-        self.numbers.take(number);
+        let middle = self.numbers.as_ref().map_or(0.0, Running::mean);
+        let one = weight * (number - middle);
+        if let Some(numbers) = &mut self.numbers {
+            numbers.take(number);
+        }
         self.count += 1.0;
         self.sum += one;
         self.squares += one * one;
@@ -45,9 +54,14 @@ impl Difference {
         self.estimate() + self.reach(alpha)
     }
 
+    /// The standard error of the estimate. `None` without clients.
+    pub fn error(&self) -> Option<f64> {
+        (self.count > 0.0).then(|| self.deviation() / self.count.sqrt())
+    }
+
     /// The spread of a client's contribution, as if one more client had met the rarest thing: never 0, so that no harm in
     /// few clients is no proof.
-    pub fn deviation(&self) -> f64 {
+    fn deviation(&self) -> f64 {
         let estimate = self.estimate();
         let squares = self.squares + self.unseen;
         (squares / (self.count + 1.0) - estimate * estimate).max(self.unseen / (self.count + 1.0)).sqrt()
@@ -78,6 +92,18 @@ mod tests {
         }
         assert!((difference.estimate() - 0.05).abs() < 0.01, "{}", difference.estimate());
         assert!(difference.upper(0.05) > 0.05 && difference.upper(0.05) < 0.07, "{}", difference.upper(0.05));
+    }
+
+    #[test]
+    fn failures_that_come_first_count_as_much() {
+        let after = |mut difference: Difference| {
+            // Of 1,000 clients of each configuration, 100 of the new one fail, and they come first.
+            (0..100).for_each(|_| difference.take(1.0, true, 0.5));
+            (0..900).for_each(|_| difference.take(0.0, true, 0.5));
+            (0..1000).for_each(|_| difference.take(0.0, false, 0.5));
+            difference.estimate()
+        };
+        assert!((after(Difference::of_rare(1000, 0.05)) - 0.1).abs() < 1e-9);
     }
 
     #[test]

@@ -11,7 +11,7 @@ pub const GROSS: f64 = 1_000.0;
 
 /// The weight of each aspect in the evidence of harm, in the order of [`Aspect::ALL`]. They sum to 1: a weighted mean of
 /// fair bets is a fair bet, so nothing is corrected for looking at seven of them.
-const WEIGHTS: [f64; ASPECTS] = [0.4, 0.1, 0.2, 0.05, 0.05, 0.1, 0.1];
+pub(crate) const WEIGHTS: [f64; ASPECTS] = [0.4, 0.1, 0.2, 0.05, 0.05, 0.1, 0.1];
 
 /// The question.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -70,6 +70,13 @@ pub struct Tally {
     pub harm: [f64; ASPECTS],
 }
 
+impl Tally {
+    /// Clients that met something that a client meets or does not meet.
+    pub(crate) fn met(&self, aspect: Aspect) -> u64 {
+        Aspect::ALL.iter().zip(self.harm).find(|(own, _)| **own == aspect).map_or(0, |(_, sum)| sum as u64)
+    }
+}
+
 /// The judge of one canary.
 #[derive(Clone, Debug)]
 pub struct CanaryJudge {
@@ -82,6 +89,8 @@ pub struct CanaryJudge {
     differences: [Difference; ASPECTS],
     /// Of the old configuration and of the new one.
     tallies: [Tally; 2],
+    /// Clients of each configuration whose latencies were compared.
+    ranked: [u64; 2],
     /// Wealth that was once reached stays reached.
     shown: Option<Harm>,
 }
@@ -89,7 +98,11 @@ pub struct CanaryJudge {
 impl CanaryJudge {
     /// A judge that has seen nobody.
     pub fn new(question: CanaryQuestion) -> CanaryJudge {
-        let difference = Difference::new(question.planned, question.beta);
+        let difference = |aspect: Aspect| match aspect {
+            // A failure closes the window at once, so the order of the clients depends on it: no mean of earlier ones.
+            Aspect::Errors | Aspect::Resets => Difference::of_rare(question.planned, question.beta),
+            _ => Difference::new(question.planned, question.beta),
+        };
         CanaryJudge {
             question,
             errors: MoreOften::new(),
@@ -97,8 +110,9 @@ impl CanaryJudge {
             refused: Larger::new(),
             slower: Larger::new(),
             slow: std::array::from_fn(|_| Larger::new()),
-            differences: std::array::from_fn(|_| difference.clone()),
+            differences: Aspect::ALL.map(difference),
             tallies: [Tally::default(); 2],
+            ranked: [0; 2],
             shown: None,
         }
     }
@@ -113,15 +127,21 @@ impl CanaryJudge {
             self.resets.take(is_new, share);
         }
         self.refused.take(outcome.harm(Aspect::Refused), is_new, share);
-        self.slower.take(outcome.harm(Aspect::Slower), is_new, share);
-        for (quantile, bet) in self.slow.iter_mut().enumerate() {
-            bet.take(outcome.harm(Aspect::Slow(quantile)), is_new, share);
+        if outcome.is_ranked {
+            self.ranked[usize::from(is_new)] += 1;
+            self.slower.take(outcome.harm(Aspect::Slower), is_new, share);
+            for (quantile, bet) in self.slow.iter_mut().enumerate() {
+                bet.take(outcome.harm(Aspect::Slow(quantile)), is_new, share);
+            }
         }
         let [old, new] = &mut self.tallies;
         let tally = if is_new { new } else { old };
         tally.clients += 1;
         tally.requests += u64::from(outcome.requests);
         for ((aspect, difference), sum) in Aspect::ALL.iter().zip(&mut self.differences).zip(&mut tally.harm) {
+            if aspect.is_of_speed() && !outcome.is_ranked {
+                continue;
+            }
             let harm = outcome.harm(*aspect);
             difference.take(harm, is_new, share);
             *sum += harm;
@@ -172,12 +192,6 @@ impl CanaryJudge {
         at.map_or((0.0, f64::INFINITY), |one| (one.estimate(), one.upper(self.question.beta)))
     }
 
-    /// The spread of a client's number in one aspect, over both configurations, from which a plan is made.
-    pub fn spread(&self, aspect: Aspect, share: f64) -> f64 {
-        let at = Aspect::ALL.iter().position(|one| *one == aspect).and_then(|at| self.differences.get(at));
-        at.map_or(0.5, |one| one.deviation() * (share * (1.0 - share)).sqrt())
-    }
-
     /// The numbers of the old configuration and of the new one.
     pub fn tallies(&self) -> [Tally; 2] {
         self.tallies
@@ -193,14 +207,44 @@ impl CanaryJudge {
             .map(|one| one.0)
     }
 
+    /// Whether limit theorems may be believed. A client whose latencies nobody could compare is no proof of speed.
+    pub(crate) fn is_enough(&self) -> bool {
+        self.ranked.iter().all(|clients| *clients >= CLIENTS_MIN)
+    }
+
+    /// Gross harm, which waits for no planned look.
+    pub fn gross(&self) -> Judgement {
+        self.shown.filter(|harm| harm.is_gross).map_or(Judgement::Undecided, Judgement::Harm)
+    }
+
+    /// The judgement of a planned look that has found harm: as unlikely as all looks together.
+    pub(crate) fn harm_at_look(&self, aspect: Aspect) -> Judgement {
+        Judgement::Harm(Harm { aspect, wealth: 1.0 / self.question.alpha, is_gross: false })
+    }
+
+    /// The margin of each aspect, in the order of [`Aspect::ALL`].
+    pub(crate) fn margins(&self) -> [f64; ASPECTS] {
+        self.question.margins
+    }
+
+    /// The estimate of the harm in one aspect, and its standard error; `None` without clients.
+    pub(crate) fn standing(&self, aspect: Aspect) -> Option<(f64, f64)> {
+        let (_, difference) = Aspect::ALL.iter().zip(&self.differences).find(|(own, _)| **own == aspect)?;
+        difference.error().map(|error| (difference.estimate(), error))
+    }
+
+    /// Whether harm was shown.
+    pub(crate) fn is_harm_shown(&self) -> bool {
+        self.shown.is_some()
+    }
+
     /// The judgement now. Harm that was shown once stays shown.
     pub fn judgement(&self) -> Judgement {
         if let Some(harm) = self.shown {
             return Judgement::Harm(harm);
         }
-        let is_enough = self.tallies.iter().all(|tally| tally.clients >= CLIENTS_MIN);
         // Each aspect has to be excluded by itself, so that no correction is due (an intersection-union test).
-        if is_enough && self.open().next().is_none() { Judgement::NoHarm } else { Judgement::Undecided }
+        if self.is_enough() && self.open().next().is_none() { Judgement::NoHarm } else { Judgement::Undecided }
     }
 }
 
@@ -210,7 +254,17 @@ mod tests {
     use super::*;
 
     fn outcome(is_new: bool, failed: u32) -> ClientOutcome {
-        ClientOutcome { is_new, share: 0.1, requests: 10, failed, refused: 0, resets: 0, ranks: 5.0, slow: [5, 0, 0] }
+        ClientOutcome {
+            is_new,
+            share: 0.1,
+            requests: 10,
+            failed,
+            refused: 0,
+            resets: 0,
+            is_ranked: true,
+            ranks: 5.0,
+            slow: [5, 0, 0],
+        }
     }
 
     #[test]
@@ -251,6 +305,15 @@ mod tests {
         (0..1000).for_each(|_| judge.take(&outcome(false, 1)));
         assert!(judge.wealth() < 1.0);
         assert!(matches!(judge.judgement(), Judgement::Harm(_)));
+    }
+
+    #[test]
+    fn clients_without_ranks_prove_nothing() {
+        let mut judge = CanaryJudge::new(CanaryQuestion { margins: [1.0; ASPECTS], ..CanaryQuestion::default() });
+        let unranked = |is_new| ClientOutcome { is_ranked: false, share: 0.5, ..outcome(is_new, 0) };
+        (0..10_000).for_each(|client| judge.take(&unranked(client % 2 == 0)));
+        assert_eq!(judge.judgement(), Judgement::Undecided);
+        assert!(judge.difference(Aspect::Slower).1.is_infinite() && judge.difference(Aspect::Errors).1 < 0.01);
     }
 
     #[test]

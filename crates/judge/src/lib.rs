@@ -17,16 +17,18 @@
 //! - `bet`: evidence of harm: failures, and slow requests
 //! - `interval`: an interval for the harm that is valid at every moment
 //! - `judge`: all of it together, and the judgement
-//! - `plan`: how many clients a question needs
-//! - `horizon`: bounds for a canary whose length is known beforehand
+//! - `latencies`: the latencies of the old configuration
+//! - `forecast`: how many clients a question needs
+//! - `horizon`: bounds for a canary whose looks are planned
 #![forbid(unsafe_code)]
 
 pub mod bet;
+pub mod forecast;
 pub mod horizon;
 pub mod interval;
 pub mod judge;
+pub mod latencies;
 pub mod outcome;
-pub mod plan;
 
 #[cfg(test)]
 mod simulation;

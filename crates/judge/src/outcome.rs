@@ -1,7 +1,6 @@
 //! The outcome of one client: the failures and the times of its requests.
 
-/// The quantiles of latency that are watched.
-pub const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
+use crate::latencies::Latencies;
 
 /// The number of aspects.
 pub const ASPECTS: usize = 7;
@@ -18,12 +17,17 @@ pub enum Aspect {
     /// The mean rank of the requests among those of the old configuration before the client came: 0 is faster than all of
     /// them, 1 slower than all of them.
     Slower,
-    /// The share of requests that were slower than the [`QUANTILES`] entry with this index, measured in the old
+    /// The share of requests that were slower than the [`QUANTILES`](crate::latencies::QUANTILES) entry with this index, measured in the old
     /// configuration before the client came.
     Slow(usize),
 }
 
 impl Aspect {
+    /// Whether it is about latencies.
+    pub fn is_of_speed(self) -> bool {
+        matches!(self, Aspect::Slower | Aspect::Slow(_))
+    }
+
     /// All of them.
     pub const ALL: [Aspect; ASPECTS] = [
         Aspect::Errors,
@@ -37,7 +41,7 @@ impl Aspect {
 }
 
 /// The outcome of one client, when its window has closed.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ClientOutcome {
     /// The coin gave the client the new configuration.
     pub is_new: bool,
@@ -51,13 +55,32 @@ pub struct ClientOutcome {
     pub refused: u32,
     /// Connections and streams that were reset, but not by the client.
     pub resets: u32,
+    /// Whether its latencies were compared: else `ranks` and `slow` say nothing.
+    pub is_ranked: bool,
     /// The sum of the ranks of its requests.
     pub ranks: f64,
-    /// Requests that took longer than each of [`QUANTILES`].
+    /// Requests that took longer than each of [`QUANTILES`](crate::latencies::QUANTILES).
     pub slow: [u32; 3],
 }
 
 impl ClientOutcome {
+    /// Compares the latencies with the known ones, unless these are few. `places` are those of all requests, or of the first
+    /// ones, which then stand for all.
+    pub fn rank(&mut self, known: &Latencies, places: &[u16]) {
+        self.is_ranked = !known.are_few();
+        if !self.is_ranked || places.is_empty() {
+            return;
+        }
+        let (mut ranks, mut slow) = (0.0, [0; 3]);
+        for place in places {
+            ranks += known.rank(*place);
+            slow.iter_mut().zip(known.is_slow(*place)).for_each(|(sum, is_slow)| *sum += u64::from(is_slow));
+        }
+        let (all, count) = (u64::from(self.requests), places.len() as u64);
+        self.ranks = ranks * all as f64 / count as f64;
+        self.slow = slow.map(|slow| ((slow * all + count / 2) / count) as u32);
+    }
+
     /// A number between 0 and 1: more is worse.
     pub fn harm(&self, aspect: Aspect) -> f64 {
         match aspect {

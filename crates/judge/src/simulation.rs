@@ -1,13 +1,14 @@
 //! Canaries of nothing and of harm, with clients that differ more from each other than their requests do.
 
+#[cfg(test)]
+use crate::forecast::{self, ShareStep};
+use crate::forecast::{Sample, SeenClient, normal};
+use crate::horizon::LookBounds;
+#[cfg(test)]
+use crate::horizon::planned;
 use crate::judge::{CanaryJudge, CanaryQuestion, Judgement};
-use crate::outcome::{ClientOutcome, QUANTILES};
-
-/// A normal number (Box and Muller).
-pub(crate) fn normal(rng: &mut fastrand::Rng) -> f64 {
-    let (one, two) = (1.0 - rng.f64(), rng.f64());
-    (-2.0 * one.ln()).sqrt() * (std::f64::consts::TAU * two).cos()
-}
+use crate::latencies::{Latencies, place};
+use crate::outcome::ClientOutcome;
 
 /// The harm that the new configuration does.
 #[derive(Clone, Copy)]
@@ -19,83 +20,104 @@ pub(crate) struct Planted {
 }
 
 pub(crate) const NOTHING: Planted = Planted { slower: 1.0, failing: 1.0 };
+/// A usual latency.
+const USUAL_US: f64 = 50_000.0;
 /// A client fails with this probability.
 const FAILING: f64 = 0.004;
 
-/// The latencies of the old configuration, as the edge keeps them: counts by their logarithm.
-struct Old {
-    counts: [u64; 400],
-    all: u64,
+/// Clients, one after another.
+pub(crate) struct Population {
+    rng: fastrand::Rng,
+    come: u64,
 }
 
-impl Old {
-    fn place(latency: f64) -> usize {
-        (((latency.ln() + 8.0) * 25.0).clamp(0.0, 399.0)) as usize
+impl Population {
+    pub(crate) fn new(seed: u64) -> Population {
+        Population { rng: fastrand::Rng::with_seed(seed), come: 0 }
     }
 
-    fn take(&mut self, latency: f64) {
-        if let Some(count) = self.counts.get_mut(Old::place(latency)) {
-            *count += 1;
-            self.all += 1;
-        }
-    }
-
-    /// The part of the requests that were faster; half of those in the same place.
-    fn rank(&self, latency: f64) -> f64 {
-        let place = Old::place(latency);
-        let below: u64 = self.counts.iter().take(place).sum();
-        let same = self.counts.get(place).copied().unwrap_or_default();
-        if self.all == 0 { 0.5 } else { (below as f64 + same as f64 / 2.0) / self.all as f64 }
-    }
-
-    fn quantile(&self, part: f64) -> usize {
-        let mut sum = 0;
-        for (place, count) in self.counts.iter().enumerate() {
-            sum += count;
-            if sum as f64 >= part * self.all as f64 {
-                return place;
-            }
-        }
-        399
-    }
-}
-
-/// The judgement after at most `most` clients, with the number of clients and of harmed clients.
-pub(crate) fn canary(seed: u64, share: f64, planted: Planted, most: u64) -> (Judgement, u64, u64) {
-    let mut rng = fastrand::Rng::with_seed(seed);
-    let mut judge = CanaryJudge::new(CanaryQuestion::default());
-    let mut old = Old { counts: [0; 400], all: 0 };
-    let mut harmed = 0;
-    for client in 0..most {
-        let is_new = rng.f64() < share;
+    /// The next client: the places of its latencies, and whether it failed.
+    pub(crate) fn next(&mut self, harm: Planted) -> (Vec<u16>, bool) {
+        let rng = &mut self.rng;
         // A drift over time, a client's own network, and the request's own chance: a third of the variance is the client's.
-        let drift = 0.3 * (client as f64 / 700.0).sin();
-        let own = drift + 0.57 * normal(&mut rng);
+        let own = 0.3 * (self.come as f64 / 700.0).sin() + 0.57 * normal(rng);
+        self.come += 1;
         let requests = ((1.0 - rng.f64()).powf(-0.8).min(60.0)) as u32;
-        let limits = QUANTILES.map(|part| old.quantile(part));
-        let (mut slow, mut ranks) = ([0; 3], 0.0);
-        let mut own_latencies = Vec::new();
-        for _ in 0..requests {
-            let latency = (own + 0.81 * normal(&mut rng)).exp() * if is_new { planted.slower } else { 1.0 };
-            ranks += old.rank(latency);
-            for (limit, count) in limits.iter().zip(&mut slow) {
-                *count += u32::from(Old::place(latency) > *limit);
-            }
-            own_latencies.push(latency);
-        }
-        if !is_new {
-            own_latencies.iter().for_each(|latency| old.take(*latency));
-        }
-        let failing = FAILING * if is_new { planted.failing } else { 1.0 };
-        let failed = u32::from(rng.f64() < failing);
-        harmed += u64::from(is_new && failed > 0);
-        judge.take(&ClientOutcome { is_new, share, requests, failed, refused: 0, resets: 0, ranks, slow });
-        match judge.judgement() {
-            Judgement::Undecided => {}
-            judgement => return (judgement, client + 1, harmed),
-        }
+        let latency = |rng: &mut fastrand::Rng| USUAL_US * (own + 0.81 * normal(rng)).exp() * harm.slower;
+        let places = (0..requests).map(|_| place(latency(rng) as u64)).collect();
+        (places, rng.f64() < FAILING * harm.failing)
     }
-    (Judgement::Undecided, most, harmed)
+
+    /// A look at this many clients.
+    pub(crate) fn look(&mut self, clients: u64) -> (Sample, Latencies) {
+        let (mut sample, mut known) = (Sample::new(0), Latencies::default());
+        for _ in 0..clients {
+            let (places, has_failed) = self.next(NOTHING);
+            known.add(&places);
+            sample.take(SeenClient { places, has_failed, ..SeenClient::default() });
+        }
+        (sample, known)
+    }
+
+    /// The judgement after at most `most` clients, with the number of clients and of harmed clients. `known` are the latencies
+    /// that were seen before.
+    pub(crate) fn canary(
+        &mut self,
+        known: Latencies,
+        share: f64,
+        planted: Planted,
+        most: u64,
+    ) -> (Judgement, u64, u64) {
+        self.judged(known, share, planted, most, |judge, _| judge.judgement())
+    }
+
+    /// The same at planned looks.
+    pub(crate) fn canary_with_looks(
+        &mut self,
+        share: f64,
+        planted: Planted,
+        looks: &[(u64, LookBounds)],
+    ) -> (Judgement, u64, u64) {
+        let most = looks.last().map_or(0, |look| look.0);
+        self.judged(Latencies::default(), share, planted, most, |judge, client| {
+            let bounds = looks.iter().find(|(clients, _)| *clients == client);
+            bounds.map_or_else(|| judge.gross(), |(_, bounds)| bounds.judge(judge, share))
+        })
+    }
+
+    fn judged(
+        &mut self,
+        mut known: Latencies,
+        share: f64,
+        planted: Planted,
+        most: u64,
+        mut look: impl FnMut(&CanaryJudge, u64) -> Judgement,
+    ) -> (Judgement, u64, u64) {
+        let mut judge = CanaryJudge::new(CanaryQuestion::default());
+        let mut harmed = 0;
+        for client in 0..most {
+            let is_new = self.rng.f64() < share;
+            let (places, has_failed) = self.next(if is_new { planted } else { NOTHING });
+            let (requests, failed) = (places.len() as u32, u32::from(has_failed));
+            let mut met = ClientOutcome { is_new, share, requests, failed, ..ClientOutcome::default() };
+            met.rank(&known, &places);
+            if !is_new {
+                known.add(&places);
+            }
+            harmed += u64::from(is_new && has_failed);
+            judge.take(&met);
+            match look(&judge, client + 1) {
+                Judgement::Undecided => {}
+                judgement => return (judgement, client + 1, harmed),
+            }
+        }
+        (Judgement::Undecided, most, harmed)
+    }
+}
+
+/// A canary without a look.
+pub(crate) fn canary(seed: u64, share: f64, planted: Planted, most: u64) -> (Judgement, u64, u64) {
+    Population::new(seed).canary(Latencies::default(), share, planted, most)
 }
 
 /// The canaries that were rolled back: after how many clients, and of those that got the new configuration, how many failed.
@@ -112,6 +134,16 @@ fn a_canary_of_nothing_is_seldom_rolled_back() {
         let found = rolled_back(0..300, share, NOTHING, 2_000);
         assert!(found.len() <= 7, "{share}: {} of 300", found.len());
     }
+}
+
+#[test]
+fn planned_looks_seldom_roll_back_nothing_and_prove_it_sooner() {
+    let looks = planned(&[800, 1_600, 2_400, 3_200, 4_000]);
+    let runs: Vec<Judgement> =
+        (0..100).map(|seed| Population::new(seed).canary_with_looks(0.5, NOTHING, &looks).0).collect();
+    let count = |wanted: fn(&Judgement) -> bool| runs.iter().filter(|judgement| wanted(judgement)).count();
+    let (harm, no_harm) = (count(|one| matches!(one, Judgement::Harm(_))), count(|one| *one == Judgement::NoHarm));
+    assert!(harm <= 7 && no_harm >= 50, "{harm} {no_harm}");
 }
 
 #[test]
@@ -136,4 +168,19 @@ fn a_canary_of_nothing_is_promoted() {
     let runs = (0..20).map(|seed| canary(seed, 0.5, NOTHING, 12_000));
     let promoted = runs.filter(|(judgement, ..)| *judgement == Judgement::NoHarm).count();
     assert!(promoted >= 16, "{promoted} of 20");
+}
+
+#[test]
+fn an_announced_number_holds() {
+    let steps = [ShareStep { share: 0.5, clients: u64::MAX }];
+    let holds = |seed| {
+        let mut population = Population::new(seed);
+        let (sample, known) = population.look(1_000);
+        let number = sample.clients_until(forecast::PlantedHarm::Slower(1.3), &known, &steps, seed).unwrap_or_default();
+        let slower = Planted { slower: 1.3, ..NOTHING };
+        let (judgement, after, _) = population.canary(known, 0.5, slower, 3_000);
+        (200..3_000).contains(&number) && matches!(judgement, Judgement::Harm(_)) && after <= number
+    };
+    let held = (0..20).filter(|seed| holds(*seed)).count();
+    assert!(held >= 14, "{held} of 20");
 }

@@ -6,18 +6,17 @@ mod mind;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use weir_http::hold::board::lock;
 use weir_http::hold::split::{Coin, SplitKey, share_of};
 use weir_meter::live::{Canary, CanaryPhase, CanaryReason};
 use weir_net::log::{self, Level};
-use weir_net::{Instant, clock, random, worker};
+use weir_net::{Instant, clock, random};
 
 use super::clients::Note;
 use super::say;
 use super::terms::{CanaryOrder, Terms, check_share};
-use mind::Mind;
 
 /// Blocks of notes that wait for the judge, at most; further ones are dropped and counted.
 const BLOCKS_MAX: usize = 256;
@@ -31,15 +30,17 @@ pub struct CanaryRun {
     pub terms: Terms,
     /// Its coin.
     pub coin: Arc<Coin>,
-    /// The coin of its rehearsal: another one, so that the canary does not depend on what was seen there.
-    pub rehearsal: Arc<Coin>,
-    is_rehearsal: AtomicBool,
+    /// The coin before it begins: another one, so that the canary does not depend on what was seen then.
+    pub coin_before: Arc<Coin>,
+    is_before: AtomicBool,
     /// The number of the new configuration.
     pub generation: u32,
     state: Mutex<Canary>,
     send: SyncSender<Vec<Note>>,
     lost: AtomicU64,
     without_key: AtomicU64,
+    /// Long requests.
+    numbers: AtomicU64,
     /// Workers that have its coin.
     workers: AtomicU64,
     begun: Instant,
@@ -47,11 +48,13 @@ pub struct CanaryRun {
     changed_us: AtomicU64,
     /// An order has set the share: the ramp is over.
     is_led: AtomicBool,
+    /// The way to the receiver of decisions.
+    news: OnceLock<SyncSender<Canary>>,
 }
 
 /// The calls by which the thread of a canary reaches the workers and the keeper.
 pub struct Hands {
-    /// Gives a share of the clients the new configuration, after the rehearsal.
+    /// Gives a share of the clients the new configuration, after the look.
     pub split: Box<dyn Fn() + Send>,
     /// Takes the configuration of this number from all clients.
     pub leave: Box<dyn Fn(u32) + Send>,
@@ -86,42 +89,27 @@ impl CanaryRun {
             let secret = random::bytes().map_err(|error| format!("getrandom() failed {}", log::Os(&error)))?;
             Ok::<_, String>(Arc::new(Coin::new(secret, key.clone(), share)))
         };
-        let (coin, rehearsal) = (coin()?, coin()?);
-        let is_rehearsal = terms.rehearsal.is_some();
+        let (coin, coin_before) = (coin()?, coin()?);
         let (send, receive) = sync_channel(BLOCKS_MAX);
         let state = terms.state(generation);
         let run = CanaryRun {
             terms,
             coin,
-            rehearsal,
-            is_rehearsal: AtomicBool::new(is_rehearsal),
+            coin_before,
+            is_before: AtomicBool::new(true),
             generation,
             state: Mutex::new(state),
             send,
             lost: AtomicU64::new(0),
             without_key: AtomicU64::new(0),
+            numbers: AtomicU64::new(0),
             workers: AtomicU64::new(0),
             begun: clock::precise(),
             changed_us: AtomicU64::new(0),
             is_led: AtomicBool::new(false),
+            news: OnceLock::new(),
         };
         Ok((Arc::new(run), Waiting(receive)))
-    }
-
-    /// Starts its thread: workers give notes from now on.
-    ///
-    /// # Errors
-    /// The thread cannot be started.
-    pub fn begin(self: &Arc<CanaryRun>, waiting: Waiting, hands: Hands) -> std::io::Result<()> {
-        let run = self.clone();
-        let mut mind = Mind::new(self.clone(), clock::unix_ms());
-        worker::block_aside("canary", move || mind.live(&waiting.0, &hands))?;
-        match self.is_rehearsal() {
-            true => log::global(Level::Notice, format_args!("canary: the rehearsal of {} begins", self.terms.file)),
-            false => self.log_share(),
-        }
-        *lock(&PRESENT) = Some(run);
-        Ok(())
     }
 
     fn log_share(&self) {
@@ -135,13 +123,14 @@ impl CanaryRun {
     }
 
     /// Whether all clients have the old configuration still.
-    pub fn is_rehearsal(&self) -> bool {
-        self.is_rehearsal.load(Ordering::Relaxed)
+    pub fn is_before(&self) -> bool {
+        self.is_before.load(Ordering::Relaxed)
     }
 
-    /// The coin that clients have now.
-    pub fn coin(&self) -> &Coin {
-        if self.is_rehearsal() { &self.rehearsal } else { &self.coin }
+    /// Its phase, and the share of the clients with the new configuration.
+    pub fn standing(&self) -> (CanaryPhase, f64) {
+        let state = lock(&self.state);
+        (state.phase, state.share)
     }
 
     /// The state now.
@@ -172,6 +161,11 @@ impl CanaryRun {
         self.changed_us.store(clock::precise().us_since(self.begun), Ordering::Relaxed);
     }
 
+    /// A number that no other long request has.
+    pub fn number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
     /// A worker has its coin from now on.
     pub fn join(&self) {
         self.workers.fetch_add(1, Ordering::Relaxed);
@@ -193,9 +187,16 @@ impl CanaryRun {
         match order {
             CanaryOrder::Share(share) => {
                 check_share(share)?;
+                if self.terms.fixed.is_some() {
+                    return Err(
+                        "the looks of this canary are planned for one share: promote it, or roll it back".to_owned()
+                    );
+                }
                 self.is_led.store(true, Ordering::Relaxed);
                 self.set_share(share);
-                self.log_share();
+                if !self.is_before() {
+                    self.log_share();
+                }
             }
             CanaryOrder::RollBack => self.end(CanaryPhase::RolledBack, CanaryReason::Asked),
             CanaryOrder::MakeRoom => self.end(CanaryPhase::RolledBack, CanaryReason::Upgrade),
@@ -227,6 +228,17 @@ impl CanaryRun {
         let level = if state.reason == CanaryReason::Harm { Level::Alert } else { Level::Notice };
         log::global(level, format_args!("canary: {sentence}"));
         state.sentence = sentence;
+        if phase != CanaryPhase::Promoting {
+            self.tell(&state);
+        }
+    }
+
+    /// Tells the receiver of decisions, if there is one.
+    fn tell(&self, state: &Canary) {
+        if let Some(news) = self.news.get() {
+            // The thread ends with the canary, and two decisions fit into its queue.
+            let _ = news.try_send(state.clone());
+        }
     }
 }
 
@@ -238,15 +250,8 @@ mod tests {
     use super::*;
 
     pub fn run(rehearsal: Option<Duration>) -> (Arc<CanaryRun>, Waiting) {
-        let terms = Terms {
-            file: "/new.conf".to_owned(),
-            key: "address".to_owned(),
-            shares: vec![0.1, 0.5],
-            pause: Duration::ZERO,
-            rehearsal,
-            lasts: None,
-            promotes: true,
-        };
+        let look = Duration::ZERO;
+        let terms = Terms { shares: vec![0.1, 0.5], pause: Duration::ZERO, look, rehearsal, ..Terms::example() };
         CanaryRun::new(terms, 2).unwrap()
     }
 

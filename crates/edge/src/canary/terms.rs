@@ -9,8 +9,8 @@ use weir_judge::outcome::SHARE_MIN;
 use weir_meter::live::{Canary, CanaryPhase, Timestamp};
 use weir_net::clock;
 
-use super::say;
 use super::upstreams::UpstreamPair;
+use super::{notify, say};
 
 /// The largest share that a judge can compare.
 const SHARE_MAX: f64 = 0.99;
@@ -31,18 +31,26 @@ pub struct Terms {
     pub shares: Vec<f64>,
     /// The time of each share but the last one.
     pub pause: Duration,
+    /// How long the traffic is looked at before a share of the clients gets the new configuration.
+    pub look: Duration,
+    /// Whether it begins although the traffic cannot answer the question.
+    pub anyway: bool,
     /// How long the judge first judges the old configuration as if a share of the clients had another one.
     pub rehearsal: Option<Duration>,
     /// When it ends without a decision.
     pub lasts: Option<Duration>,
+    /// The time of a canary with planned looks: it is judged at these only.
+    pub fixed: Option<Duration>,
     /// Whether a proof of no harm promotes.
     pub promotes: bool,
+    /// The URL that gets each decision.
+    pub notify: Option<String>,
 }
 
 impl Terms {
     /// The state of a canary with these terms that has just begun.
     pub fn state(&self, generation: u32) -> Canary {
-        let phase = if self.rehearsal.is_some() { CanaryPhase::Rehearsing } else { CanaryPhase::Running };
+        let phase = if self.rehearsal.is_some() { CanaryPhase::Rehearsing } else { CanaryPhase::Looking };
         let mut state = Canary {
             phase,
             file: self.file.clone(),
@@ -63,12 +71,23 @@ impl Terms {
         (!self.file.starts_with('/')).then(|| UpstreamPair::read(&self.file).ok()).flatten()
     }
 
+    /// Its longest time.
+    pub fn longest(&self) -> Option<Duration> {
+        self.fixed.or(self.lasts)
+    }
+
+    /// The time before a share of the clients gets the new configuration: the rehearsal is a look too.
+    pub fn before(&self) -> Duration {
+        self.rehearsal.map_or(self.look, |rehearsal| rehearsal.max(self.look))
+    }
+
     /// Refuses terms that no judge can work with.
     ///
     /// # Errors
     /// The reason and the remedy.
     pub fn check(&self) -> Result<(), String> {
         SplitKey::read(&self.key)?;
+        self.notify.as_deref().map(notify::receiver).transpose()?;
         if !self.file.starts_with('/') && !self.file.contains('=') {
             return Err(format!("\"{}\" is no full path", self.file));
         }
@@ -82,8 +101,15 @@ impl Terms {
         if self.shares.windows(2).any(|pair| pair.first() >= pair.last()) {
             return Err("each share must be larger than the one before".to_owned());
         }
-        if [Some(self.pause), self.lasts, self.rehearsal].into_iter().flatten().any(|time| time > TIME_MAX) {
+        if [Some(self.pause), Some(self.look), self.longest(), self.rehearsal]
+            .into_iter()
+            .flatten()
+            .any(|time| time > TIME_MAX)
+        {
             return Err("the longest time is 31d".to_owned());
+        }
+        if self.fixed.is_some() && (self.shares.len() > 1 || self.lasts.is_some()) {
+            return Err("planned looks (--fixed) have one share and one time: write no ramp, and no --for".to_owned());
         }
         Ok(())
     }
@@ -137,17 +163,28 @@ impl CanaryServe {
 mod tests {
     use super::*;
 
+    impl Terms {
+        /// Terms of a test.
+        pub fn example() -> Terms {
+            Terms {
+                file: "/new.conf".to_owned(),
+                key: "address".to_owned(),
+                shares: vec![0.1],
+                pause: Duration::from_secs(60),
+                look: Duration::from_secs(30),
+                anyway: true,
+                rehearsal: None,
+                lasts: None,
+                fixed: None,
+                promotes: true,
+                notify: None,
+            }
+        }
+    }
+
     #[test]
     fn terms_are_refused_by_name() {
-        let good = Terms {
-            file: "/new.conf".to_owned(),
-            key: "address".to_owned(),
-            shares: vec![0.01, 0.1, 0.5],
-            pause: Duration::from_secs(60),
-            rehearsal: None,
-            lasts: None,
-            promotes: true,
-        };
+        let good = Terms { shares: vec![0.01, 0.1, 0.5], ..Terms::example() };
         assert_eq!(good.check(), Ok(()));
         let with = |change: fn(&mut Terms)| {
             let mut terms = good.clone();
@@ -158,6 +195,8 @@ mod tests {
         assert!(with(|terms| terms.file = "app=".to_owned()).contains("two upstreams"));
         assert_eq!((with(|terms| terms.file = "a=b".to_owned()), good.pair()), (String::new(), None));
         assert!(with(|terms| terms.key = "$status".to_owned()).contains("write address"));
+        assert!(with(|terms| terms.fixed = Some(Duration::from_secs(60))).contains("one share"));
+        assert!(with(|terms| terms.notify = Some("file:///x".to_owned())).contains("no URL"));
         assert!(with(|terms| terms.shares.clear()).contains("from 1 to 16"));
         assert!(with(|terms| terms.shares = vec![0.1, 0.1]).contains("larger than"));
         for share in [0.0, 1.0, f64::NAN, -0.1] {

@@ -241,7 +241,7 @@ pub fn split(colleagues: &Colleagues, conf: &Arc<Conf>, run: &Arc<CanaryRun>) {
     }
 }
 
-/// Throws the coin of a canary's rehearsal.
+/// Throws the coin of a canary before it begins.
 pub fn rehearse(colleagues: &Colleagues, run: &Arc<CanaryRun>) {
     for seat in colleagues.seats() {
         let run = run.clone();
@@ -398,7 +398,7 @@ impl Here {
 
     /// Gives a share of the clients a configuration beside the one in force.
     fn split(&self, conf: Arc<Conf>, run: Arc<CanaryRun>) {
-        // A reload may have come between the end of the rehearsal and this.
+        // A reload may have come between the end of the look and this.
         if !run.is_on() || self.worker.main().conf.generation > conf.generation {
             return;
         }
@@ -409,7 +409,7 @@ impl Here {
 
     /// Throws the coin for clients, and gives all of them the configuration in force.
     fn rehearse(&self, run: Arc<CanaryRun>) {
-        self.worker.rehearse(run.rehearsal.clone());
+        self.worker.rehearse(run.coin_before.clone());
         canary::worker::begin(&self.worker, run);
     }
 

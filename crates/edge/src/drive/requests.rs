@@ -21,6 +21,7 @@ use weir_wire::Version;
 use super::after::{After, parting};
 use super::tunnel::Tunnel;
 use super::{answer, open, subrequest};
+use crate::canary;
 
 /// Serves the requests that have arrived, one after the other. On entry, `parts` hold only bytes that arrived before
 /// this task read anything; on return, only bytes that are not answered.
@@ -114,6 +115,7 @@ async fn one(
     exchange.facts.number_on_connection = number;
     let begun = open::open(&mut exchange, refusal);
     let opened = counting::begin(&mut exchange);
+    let _under_way = canary::worker::begun(&exchange);
     let end = match begun {
         Ok(outcome) => answer::answer(&mut exchange, conn, outcome).await,
         Err(gone) => Err(gone),

@@ -16,6 +16,7 @@ use weir_stream::part::{Part, Unreached, Wrapped};
 use weir_stream::session::Session;
 
 use super::{access, limit_conn, log, realip, ssl};
+use crate::canary::worker as canary;
 
 weir_http::settings! {}
 
@@ -32,7 +33,8 @@ pub static FAMILY: Family = Family::new("sessions", &[]).servers(|b, servers| {
 });
 
 /// The parts, in the order in which their handlers of one phase run.
-static PARTS: [Part; 6] = [realip::PART, limit_conn::PART, access::PART, ssl::session::PART, TOWARDS_PEERS, log::PART];
+static PARTS: [Part; 7] =
+    [realip::PART, limit_conn::PART, access::PART, ssl::session::PART, TOWARDS_PEERS, canary::PART, log::PART];
 
 /// TLS to peers, with the settings and the sessions of `proxy_ssl`.
 const TOWARDS_PEERS: Part =

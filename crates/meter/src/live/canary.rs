@@ -11,6 +11,8 @@ pub enum CanaryPhase {
     /// Both configurations are in force.
     #[default]
     Running,
+    /// The old configuration is the only one, and its traffic is looked at before a share of the clients gets another one.
+    Looking,
     /// The old configuration is the only one, and its clients are judged as if a share of them had another one.
     Rehearsing,
     /// The new configuration is about to take the place of the old one.
@@ -19,14 +21,19 @@ pub enum CanaryPhase {
     Promoted,
     /// The old configuration is the only one.
     RolledBack,
-    /// Its time ended without a decision: the old configuration is the only one.
+    /// There was no decision: the old configuration is the only one.
     Undecided,
 }
 
 impl CanaryPhase {
     /// Whether the canary has not ended.
     pub fn is_on(self) -> bool {
-        matches!(self, CanaryPhase::Running | CanaryPhase::Rehearsing | CanaryPhase::Promoting)
+        self.is_before() || matches!(self, CanaryPhase::Running | CanaryPhase::Promoting)
+    }
+
+    /// Whether nobody has the new configuration yet.
+    pub fn is_before(self) -> bool {
+        matches!(self, CanaryPhase::Looking | CanaryPhase::Rehearsing)
     }
 }
 
@@ -47,6 +54,12 @@ pub enum CanaryReason {
     Asked,
     /// The time of the canary is over.
     Time,
+    /// It did not begin: too few clients are expected.
+    FewClients,
+    /// It did not begin: one client sends too many of the requests.
+    LargeClient,
+    /// It did not begin: most requests have no key.
+    NoKey,
     /// The configuration was reloaded.
     Reload,
     /// A new binary serves too.
@@ -86,6 +99,46 @@ pub struct CanaryAspect {
     pub evidence: f64,
 }
 
+/// The look at the traffic before a canary begins.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CanaryLook {
+    /// How long it took.
+    pub seconds: u64,
+    /// Clients that were seen.
+    pub clients: u64,
+    /// Their requests.
+    pub requests: u64,
+    /// Requests without the key.
+    pub without_key: u64,
+    /// New clients a minute from then on: those of the second half of the look.
+    pub clients_per_minute: f64,
+    /// The part of the clients that met an error.
+    pub failing: f64,
+    /// The clients that are expected within `expected_seconds`: the time of the canary, or 31 days.
+    pub clients_expected: u64,
+    /// See `clients_expected`.
+    pub expected_seconds: u64,
+    /// How many clients each question needs. Empty if too few clients were seen.
+    pub needs: Vec<CanaryNeed>,
+}
+
+/// The number of clients within which eight of ten canaries are decided.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CanaryNeed {
+    /// `no_harm`, `failures`, `10_percent_slower` or `30_percent_slower`.
+    pub question: String,
+    /// For `failures`: the part of the clients of the new configuration that fail.
+    pub failing: Option<f64>,
+    /// Clients, old and new; `None` if `clients_max` are not enough.
+    pub clients: Option<u64>,
+    /// The largest number that was tried.
+    pub clients_max: u64,
+    /// About the time until then, if so many clients come.
+    pub seconds: Option<u64>,
+}
+
 /// A canary and the judgement about it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -122,7 +175,11 @@ pub struct Canary {
     pub harm: Option<String>,
     /// Each kind of harm.
     pub aspects: Vec<CanaryAspect>,
-    /// Clients, old and new, that a proof of no harm needs in all; `None` while too few were seen, or if no number is enough.
+    /// Planned looks that are over; `None` if it is judged at every moment.
+    pub looks: Option<u32>,
+    /// The look at the traffic before it began.
+    pub look: Option<CanaryLook>,
+    /// Clients, old and new, within which a proof of no harm is expected; `None` if that is not known.
     pub clients_needed: Option<u64>,
     /// The part of all requests that the client with the most requests sent.
     pub largest_client: f64,

@@ -1,9 +1,12 @@
 //! The latencies of the old configuration, as counts by their logarithm.
 
+/// The quantiles of latency that are watched.
+pub const QUANTILES: [f64; 3] = [0.5, 0.95, 0.99];
+
 /// Places: each is 5 % longer than the one before; the last one is beyond 1,000 s.
-const PLACES: usize = 420;
+pub const PLACES: usize = 420;
 /// Places of a natural logarithm.
-const PER_E: f64 = 20.0;
+pub(crate) const PER_E: f64 = 20.0;
 /// Latencies before a rank is believed.
 const FEW: u64 = 200;
 /// Latencies after which old ones count half, so that the day's course is followed.
@@ -13,6 +16,8 @@ const MANY: u64 = 200_000;
 #[derive(Clone, Debug)]
 pub struct Latencies {
     counts: [u32; PLACES],
+    /// For each place, the latencies in it and in those before it.
+    up_to: [u32; PLACES],
     all: u64,
     /// For each quantile, the last place that is not slow.
     usual: [usize; 3],
@@ -20,7 +25,7 @@ pub struct Latencies {
 
 impl Default for Latencies {
     fn default() -> Latencies {
-        Latencies { counts: [0; PLACES], all: 0, usual: [PLACES; 3] }
+        Latencies { counts: [0; PLACES], up_to: [0; PLACES], all: 0, usual: [PLACES; 3] }
     }
 }
 
@@ -30,8 +35,8 @@ pub fn place(us: u64) -> u16 {
 }
 
 impl Latencies {
-    /// Adds latencies, and finds the quantiles again.
-    pub fn add(&mut self, places: &[u16], quantiles: [f64; 3]) {
+    /// Adds latencies, and finds [`QUANTILES`] again.
+    pub fn add(&mut self, places: &[u16]) {
         for place in places {
             if let Some(count) = self.counts.get_mut(usize::from(*place)) {
                 *count += 1;
@@ -42,30 +47,36 @@ impl Latencies {
             self.counts.iter_mut().for_each(|count| *count /= 2);
             self.all = self.counts.iter().map(|count| u64::from(*count)).sum();
         }
-        self.usual = quantiles.map(|part| {
-            let (wanted, mut sum) = (part * self.all as f64, 0);
-            let reached = |count: &u32| {
-                sum += u64::from(*count);
-                sum as f64 >= wanted
-            };
-            self.counts.iter().position(reached).unwrap_or(PLACES)
+        let mut sum = 0;
+        for (count, up_to) in self.counts.iter().zip(&mut self.up_to) {
+            sum += count;
+            *up_to = sum;
+        }
+        self.usual = QUANTILES.map(|part| {
+            let wanted = part * self.all as f64;
+            self.up_to.partition_point(|sum| f64::from(*sum) < wanted)
         });
+    }
+
+    /// Whether they are too few for a rank.
+    pub fn are_few(&self) -> bool {
+        self.all < FEW
     }
 
     /// The part of the latencies that are shorter, with half of those in the same place; one half while there are few.
     pub fn rank(&self, place: u16) -> f64 {
         let place = usize::from(place);
-        if self.all < FEW {
+        if self.are_few() {
             return 0.5;
         }
-        let below: u64 = self.counts.iter().take(place).map(|count| u64::from(*count)).sum();
         let same = self.counts.get(place).copied().unwrap_or_default();
-        (below as f64 + f64::from(same) / 2.0) / self.all as f64
+        let up_to = self.up_to.get(place).copied().unwrap_or_default();
+        (f64::from(up_to) - f64::from(same) / 2.0) / self.all as f64
     }
 
-    /// For each quantile, whether a latency is longer.
+    /// For each quantile, whether a latency is longer. None is while there are few.
     pub fn is_slow(&self, place: u16) -> [bool; 3] {
-        self.usual.map(|usual| self.all >= FEW && usize::from(place) > usual)
+        self.usual.map(|usual| !self.are_few() && usize::from(place) > usual)
     }
 }
 
@@ -76,11 +87,10 @@ mod tests {
     #[test]
     fn ranks_and_quantiles_follow_the_latencies() {
         let mut known = Latencies::default();
-        let quantiles = [0.5, 0.95, 0.99];
-        known.add(&[place(1_000)], quantiles);
+        known.add(&[place(1_000)]);
         assert_eq!((known.rank(place(9_000_000)), known.is_slow(place(9_000_000))), (0.5, [false; 3]), "few");
         let all: Vec<u16> = (1..=1_000).map(|ms| place(ms * 1_000)).collect();
-        known.add(&all, quantiles);
+        known.add(&all);
         for (ms, rank) in [(1, 0.0), (250, 0.25), (500, 0.5), (1_000, 1.0)] {
             assert!((known.rank(place(ms * 1_000)) - rank).abs() < 0.04, "{ms}: {}", known.rank(place(ms * 1_000)));
         }
@@ -94,8 +104,8 @@ mod tests {
     fn old_latencies_are_forgotten() {
         let mut known = Latencies::default();
         let many = |us| vec![place(us); 150_000];
-        known.add(&many(1_000), [0.5; 3]);
-        (0..3).for_each(|_| known.add(&many(100_000), [0.5; 3]));
+        known.add(&many(1_000));
+        (0..3).for_each(|_| known.add(&many(100_000)));
         assert!(known.rank(place(100_000)) < 0.62, "{}", known.rank(place(100_000)));
         assert!(known.all <= MANY);
     }
