@@ -162,16 +162,19 @@ pub fn programs(before: &[Seen], now: &[Seen], elapsed: Duration, apart: u32) ->
     for one in ended.values() {
         let above = std::iter::successors(Some(one.parent), |parent| ended.get(parent).map(|parent| parent.parent));
         let heir = above.take(GENERATIONS_MAX).last().unwrap_or_default();
-        *told.entry(heir).or_default() += one.cpu + one.ended_children;
+        let own = told.entry(heir).or_default();
+        *own = own.saturating_add(one.cpu).saturating_add(one.ended_children);
     }
     let mut all: BTreeMap<(&str, u32, bool), Program> = BTreeMap::new();
     for one in now {
         let program = all.entry((&one.program, one.parent, one.pid == apart)).or_default();
         let (cpu, children) = match known.get(&(one.pid, one.started)) {
-            Some(then) => (then.cpu, then.ended_children + told.get(&one.pid).copied().unwrap_or_default()),
+            Some(then) => {
+                (then.cpu, then.ended_children.saturating_add(told.get(&one.pid).copied().unwrap_or_default()))
+            }
             None => (Duration::ZERO, Duration::ZERO),
         };
-        let used = one.cpu.saturating_sub(cpu) + one.ended_children.saturating_sub(children);
+        let used = one.cpu.saturating_sub(cpu).saturating_add(one.ended_children.saturating_sub(children));
         program.name.clone_from(&one.program);
         program.parent = one.parent;
         program.pids.push(one.pid);
