@@ -1,0 +1,286 @@
+#!/usr/bin/env python3
+"""Canaries on a real edge with clustered clients: of nothing, and with planted harm.
+
+    python3 bench/canary.py nothing --weir target/dist/weir [--runs 40] [--share 50%] [--clients 6000] [--rate 500] [--jobs 4]
+    python3 bench/canary.py harm --weir target/dist/weir [--only gross,slower30] [--runs 5] [--share 50%] [--clients 12000] [--rate 500] [--jobs 4]
+    python3 bench/canary.py ramp --weir target/dist/weir [--only errors,slower30] [--runs 3] [--pause 15s] [--rate 500] [--jobs 4]
+    python3 bench/canary.py list
+
+Each run has an edge of its own with two workers, an origin with real delays (canary_origin.py) and clients that arrive at random and differ from each
+other (canary_clients.py); all on loopback. A request says its delay and its luck itself, so only the coin of the edge decides about its configuration. The
+judge of the edge looks all the time. A run ends with the decision, or when the judge has counted `--clients` clients; `--jobs` runs are beside each other.
+
+`nothing` gives both configurations the same statements. It prints the canaries that were rolled back, with the exact binomial interval, and fails if there
+are more than chance explains (one in 40).
+
+`harm` plants a harm in the new configuration. It prints for each run whether it was found, after how many clients, the clients of the new
+configuration that met the harm by their own account, and the clients that the edge had announced. It fails if a harm is found within the announced
+clients in fewer than 80 of 100 runs, or if gross errors harm more than 10 clients. One harm is there that no judge can see; its line says so.
+
+`ramp` plants a harm in a canary of 1 %, 10 % and 50 %, and says at which share it was rolled back. It fails if a harm is not found.
+
+`--words` has further words for `weir canary`.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import math
+import multiprocessing
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass
+
+import canary_clients
+from canary_edge import ADDRESS, Edge
+
+# Before the canary begins: the edge has connections to its origin then.
+WARM_S = 1.0
+LOOK_S = 0.25
+# A run that takes longer has failed.
+RUN_S = 400
+ALPHA = 0.025
+FOUND = 0.8
+GROSS_MAX = 10
+PASS = "proxy_pass http://app;"
+KEPT = f"proxy_cache pages; proxy_cache_valid 200 2s; {PASS}"
+PLAIN = f"location / {{ {PASS} }}"
+PAGES = f"location / {{ proxy_cache_key $uri; {KEPT} }}"
+ME = f"location / {{ proxy_cache_key $uri$arg_sid; {KEPT} }}"
+
+
+def harm(words):
+    return f'location / {{ proxy_set_header X-Harm "{words}"; proxy_set_header Connection ""; {PASS} }}'
+
+
+def has_failed(client):
+    return client.failed["new"] > 0
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A harm of the new configuration. `is_hit` says whether a client of it met the harm; `blind` says why no judge can see it."""
+
+    title: str
+    new: str
+    is_hit: object
+    old: str = PLAIN
+    kind: str = "plain"
+    blind: str = ""
+
+
+def everyone(client):
+    return client.answers > 0
+
+
+NOTHING = Planted("nothing", PLAIN, lambda client: False)
+HARMS = {
+    "gross": Planted("every request gets 500", "location / { return 500; }", has_failed),
+    "errors": Planted("ten times the failures", harm("errors 10"), has_failed),
+    "slower10": Planted("10 % slower", harm("slow 1.1"), everyone),
+    "slower30": Planted("30 % slower", harm("slow 1.3"), everyone),
+    "resets": Planted("2 % of the answers are cut", harm("cut"), lambda client: client.cut > 0),
+    "hang": Planted("the origin never answers", harm("hang"), lambda client: client.gave_up > 0),
+    "stuck": Planted("the origin does not answer 2 % of the requests", harm("stuck"), lambda client: client.gave_up > 0),
+    "leak": Planted("a leak: the origin gets slower, then it dies", "location / { proxy_pass http://leaking; }", has_failed),
+    "cached-errors": Planted("errors are cached", f"location / {{ proxy_cache_key new$uri; proxy_cache_valid any 10s; {KEPT} }}", has_failed, PAGES, "page"),
+    "no-cache": Planted("the cache is no longer used", PLAIN, everyone, PAGES, "page"),
+    "shared-errors": Planted("errors are cached, under the key of both configurations", f"location / {{ proxy_cache_key $uri; proxy_cache_valid any 10s; {KEPT} }}",
+                             has_failed, PAGES, "page", "both configurations give out the cached errors"),
+    "strangers": Planted("the page of another client, with 200", f"location / {{ proxy_cache_key $uri; {KEPT} }}", lambda client: client.strange > 0, ME, "me",
+                         "an answer with 200 that is fast is no harm to a judge"),
+}
+
+
+def main():
+    args = arguments()
+    if args.verb == "list":
+        for name, planted in HARMS.items():
+            print(f"{name:14} {planted.title}" + (f" (no judge can see it: {planted.blind})" if planted.blind else ""))
+        return 0
+    return {"nothing": nothing, "harm": harms, "ramp": ramp}[args.verb](args)
+
+
+def nothing(args):
+    found = runs([Run("nothing", number, args, args.share) for number in range(args.runs)], args)
+    for number, one in enumerate(found):
+        print(f"    run {number}: {one['phase']}, {one['judged']:,} clients judged, largest evidence {one['largest']:.2f}, {one['seconds']:.0f} s", flush=True)
+    phases = Counter(one["phase"] for one in found)
+    back = phases["rolled_back"]
+    low, high = interval(back, len(found))
+    allowed = next(count for count in range(len(found) + 1) if 1 - sum(binomial(len(found), ALPHA, below) for below in range(count + 1)) < 0.1)
+    print(f"nothing, share {args.share}: {back} of {len(found)} canaries were rolled back ({100 * back / len(found):.1f} %, 95 % interval {100 * low:.1f} to {100 * high:.1f} %), "
+          f"{phases['promoted']} promoted, {phases['undecided']} undecided; {sum(one['judged'] for one in found):,} clients judged; "
+          f"largest evidence {max(one['largest'] for one in found):.2f} of 40")
+    strange = [one for one in found if one["changed"]]
+    if strange:
+        print(f"FAILED: in {len(strange)} runs clients changed their configuration")
+    if back > allowed:
+        print(f"FAILED: chance explains {allowed} of {len(found)}")
+    return int(back > allowed or bool(strange))
+
+
+def harms(args):
+    failures = []
+    for name in args.only or HARMS:
+        planted = HARMS[name]
+        found = runs([Run(name, number, args, args.share) for number in range(args.runs)], args)
+        for number, one in enumerate(found):
+            print(f"    {name} {number}: {told(one)}", flush=True)
+        hits = [one for one in found if one["phase"] == "rolled_back"]
+        late = [one for one in hits if one["announced"] and one["judged"] > one["announced"]]
+        harmed = [one["harmed"] for one in found]
+        line = f"{name}: {planted.title}: found in {len(hits)} of {len(found)}"
+        if hits:
+            kinds = ", ".join(f"{kind} ×{count}" for kind, count in Counter(one["harm"] for one in hits).most_common())
+            line += f" by {kinds}; after {statistics.median(one['judged'] for one in hits):,.0f} clients (median), in {statistics.median(one['seconds'] for one in hits):.0f} s"
+        line += f"; harmed clients of the new configuration: {statistics.median(harmed):,.0f} (median), {max(harmed):,} (most); {len(late)} later than announced"
+        if planted.blind:
+            print(f"{line}\n    no judge can see it: {planted.blind}", flush=True)
+            continue
+        print(line, flush=True)
+        if len(hits) - len(late) < FOUND * len(found):
+            failures.append(f"{name} is found within the announced clients in {len(hits) - len(late)} of {len(found)} runs")
+        if name == "gross" and max(harmed) > GROSS_MAX:
+            failures.append(f"gross errors harmed {max(harmed)} clients")
+    for failure in failures:
+        print(f"FAILED: {failure}")
+    return int(bool(failures))
+
+
+def ramp(args):
+    failures = []
+    for name in args.only or ["gross", "errors", "slower30"]:
+        shares = "1%,10%,50%"
+        found = runs([Run(name, number, args, shares, ("--pause", args.pause)) for number in range(args.runs)], args)
+        for number, one in enumerate(found):
+            print(f"    ramp {name} {number}: at {100 * one['share']:.0f} %: {told(one)}", flush=True)
+        hits = [one for one in found if one["phase"] == "rolled_back"]
+        steps = ", ".join(f"{count} at {100 * share:.0f} %" for share, count in sorted(Counter(one["share"] for one in hits).items()))
+        print(f"ramp {shares} with {args.pause} each, {HARMS[name].title}: found in {len(hits)} of {len(found)} ({steps}); harmed clients of the new configuration: "
+              f"{statistics.median(one['harmed'] for one in found):,.0f} (median), {max(one['harmed'] for one in found):,} (most)", flush=True)
+        if len(hits) < FOUND * len(found):
+            failures.append(f"{name} is found in {len(hits)} of {len(found)} runs")
+    for failure in failures:
+        print(f"FAILED: {failure}")
+    return int(bool(failures))
+
+
+def told(one):
+    announced = f", {one['announced']:,} announced" if one["announced"] else ""
+    return (f"{one['phase']} {one['harm'] or ''}: {one['judged']:,} clients judged of {one['came']:,} that came{announced}, {one['harmed']:,} of {one['new']:,} clients of the new configuration harmed, "
+            f"{one['strange']} got pages of others, evidence {one['evidence']:.1f}, {one['seconds']:.0f} s")
+
+
+@dataclass
+class Run:
+    """One canary with its own edge, origin and clients."""
+
+    name: str
+    number: int
+    args: argparse.Namespace
+    share: str
+    more: tuple = ()
+
+    @property
+    def planted(self):
+        return HARMS.get(self.name, NOTHING)
+
+    def __call__(self):
+        with tempfile.TemporaryDirectory(prefix="weir-canary-") as room:
+            edge = Edge(self.args.weir, room, self.planted.old)
+            try:
+                return asyncio.run(asyncio.wait_for(self.live(edge), RUN_S))
+            finally:
+                edge.end()
+
+    async def live(self, edge):
+        await edge.serves()
+        clients = canary_clients.Clients(ADDRESS, edge.port, self.args.rate, f"{self.planted.title} {self.number} {self.args.seed}", self.planted.kind)
+        arriving = asyncio.create_task(clients.arrive())
+        await asyncio.sleep(WARM_S)
+        begun, before = time.monotonic(), len(clients.all)
+        code, said = await edge.canary(edge.write("new", self.planted.new), "--share", self.share, "--key", "$arg_sid", *self.more, *self.args.words)
+        if code:
+            raise RuntimeError(f"no canary: {said}")
+        largest, announced = 0.0, None
+        while True:
+            await asyncio.sleep(LOOK_S)
+            state = await edge.state()
+            largest = max(largest, state["evidence"])
+            announced = state["clients_needed"] or announced
+            judged = state["old"]["clients"] + state["new"]["clients"]
+            if state["phase"] in ("rolled_back", "promoted", "undecided") or judged >= self.args.clients:
+                break
+        seconds, came = time.monotonic() - begun, len(clients.all) - before
+        is_decided = state["phase"] in ("rolled_back", "promoted", "undecided")
+        if not is_decided:
+            await edge.canary("rollback")
+        clients.is_over = True
+        await arriving
+        with contextlib.suppress(OSError):
+            edge.keeper.poll()
+        return {
+            "phase": state["phase"] if is_decided else "undecided", "harm": state["harm"], "judged": judged, "largest": largest, "evidence": state["evidence"],
+            "seconds": seconds, "came": came, "announced": announced, "share": state["share"], "new": len(clients.of_lane("new")),
+            "harmed": sum(self.is_harmed(client) for client in clients.all), "strange": sum(client.strange > 0 for client in clients.all),
+            # Nobody goes to the new configuration, back, and there again.
+            "changed": sum(len(client.lanes) > 3 for client in clients.all),
+        }
+
+    def is_harmed(self, client):
+        # A client that got no answer at all cannot know its configuration; only the new one cuts and hangs.
+        return bool(self.planted.is_hit(client)) and ("new" in client.lanes or client.cut + client.gave_up > 0)
+
+
+def runs(all_runs, args):
+    """The results of the runs, in their order."""
+    with multiprocessing.Pool(args.jobs, maxtasksperchild=1) as pool:
+        return pool.map(perform, all_runs, chunksize=1)
+
+
+def perform(run):
+    return run()
+
+
+def binomial(count, chance, wanted):
+    return math.comb(count, wanted) * chance ** wanted * (1 - chance) ** (count - wanted)
+
+
+def interval(hits, count, outside=0.025):
+    """The interval of Clopper and Pearson."""
+    def first(is_enough):
+        low, high = 0.0, 1.0
+        for _ in range(60):
+            middle = (low + high) / 2
+            low, high = (low, middle) if is_enough(middle) else (middle, high)
+        return high
+    upper = 1.0 if hits == count else first(lambda chance: sum(binomial(count, chance, below) for below in range(hits + 1)) <= outside)
+    lower = 0.0 if hits == 0 else first(lambda chance: sum(binomial(count, chance, above) for above in range(hits, count + 1)) >= outside)
+    return lower, upper
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verbs.add_parser("list")
+    for verb, count, clients in (("nothing", 40, 6_000), ("harm", 5, 12_000), ("ramp", 3, 30_000)):
+        one = verbs.add_parser(verb)
+        one.add_argument("--weir", required=True)
+        one.add_argument("--runs", type=int, default=count)
+        one.add_argument("--clients", type=int, default=clients, help="clients that the judge counts, at most")
+        one.add_argument("--rate", type=float, default=500, help="clients that arrive in a second")
+        one.add_argument("--jobs", type=int, default=4)
+        one.add_argument("--seed", type=int, default=1)
+        one.add_argument("--share", default="50%")
+        one.add_argument("--pause", default="15s")
+        one.add_argument("--only", type=lambda text: text.split(","))
+        one.add_argument("--words", type=str.split, default=[])
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
