@@ -27,13 +27,13 @@ import signal
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
 
 import h2.config
 import h2.connection
 import h2.events
 
 import proc
+from canary_account import Answer, Round, judged
 from canary_edge import ADDRESS, Edge
 
 PLAIN, DOUBLE, STREAMED, STREAMS, LASTING, RENEWED = 24, 8, 4, 8, 12, 6
@@ -44,17 +44,6 @@ DWELL_S, SETTLE_S, PATIENCE_S = 0.5, 0.3, 20
 IDLE_S = 11.5
 SERVER = """location / { proxy_pass http://app; }
         location /socket { proxy_pass http://app; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade; proxy_set_header X-Lane LANE; proxy_read_timeout 600s; }"""
-
-
-@dataclass
-class Answer:
-    """When a request was sent, when its answer was there, and the configuration of the answer."""
-
-    place: str      # the connection and the client
-    client: str
-    sent: float
-    got: float
-    lane: str
 
 
 class Lost(Exception):
@@ -195,22 +184,6 @@ class Load:
             await asyncio.sleep(PAUSE_S)
 
 
-@dataclass
-class Round:
-    old: str
-    new: str
-    end: str          # promote, rollback or reload
-    begun: float
-    ready: float      # all workers throw its coin
-    ordered: float    # its end was ordered
-    settled: float
-
-    @property
-    def then(self):
-        """The configuration after it."""
-        return {"promote": self.new, "rollback": self.old, "reload": "old"}[self.end]
-
-
 async def one_round(edge, number, old, end):
     path = edge.write(f"g{number}", SERVER.replace("LANE", f"g{number}"))
     begun = time.monotonic()
@@ -239,40 +212,6 @@ async def until(edge, holds):
         if time.monotonic() > give_up:
             raise Lost(f"the canary does not go on: {state}")
         await asyncio.sleep(0.02)
-
-
-def judged(answers, rounds):
-    """The answers that break a promise, as sentences."""
-    problems, at = [], 0
-    answers = sorted(answers, key=lambda answer: answer.sent)
-    for place, one in enumerate(rounds):
-        until_next = rounds[place + 1].begun if place + 1 < len(rounds) else float("inf")
-        here = []
-        while at < len(answers) and answers[at].sent < until_next:
-            here.append(answers[at])
-            at += 1
-        own, running = collections.defaultdict(list), collections.defaultdict(set)
-        for answer in here:
-            if answer.sent < one.begun:
-                continue
-            own[answer.place].append(answer)
-            if answer.sent >= one.ready and answer.got <= one.ordered:
-                running[answer.client].add(answer.lane)
-            if answer.sent >= one.settled and answer.lane != one.then:
-                problems.append(f"{one.new}: {answer.lane} instead of {one.then} after {one.end}: {answer}")
-            if answer.lane not in (one.old, one.new, one.then):
-                problems.append(f"{one.new}: another configuration: {answer}")
-        problems += [f"{one.new}: {client} had {lanes} in one canary" for client, lanes in running.items() if len(lanes) > 1]
-        if len(set().union(*running.values())) < 2:
-            problems.append(f"{one.new}: all clients had {set().union(*running.values())}")
-        for of_place in own.values():
-            lanes = [answer.lane for answer in of_place if answer.got <= one.ordered]
-            if lanes != sorted(lanes, key=lambda lane: lane == one.new):
-                problems.append(f"{one.new}: {of_place[0].place} went back: {lanes}")
-            lanes = [answer.lane for answer in of_place if answer.sent >= one.ordered]
-            if lanes != sorted(lanes, key=lambda lane: lane == one.then):
-                problems.append(f"{one.new}: {of_place[0].place} went back after {one.end}: {lanes}")
-    return problems
 
 
 async def counted(edge, load):
