@@ -15,7 +15,7 @@ are more than chance explains (one in 40).
 
 `harm` plants a harm in the new configuration. It prints for each run whether it was found, after how many clients, the clients of the new
 configuration that met the harm by their own account, and the clients that the edge had announced. It fails if a harm is found within the announced
-clients in fewer than 80 of 100 runs, or if gross errors harm more than 10 clients. One harm is there that no judge can see; its line says so.
+clients in fewer than 80 of 100 runs, if a harm beyond the margins is promoted, or if gross errors harm more than 10 clients. One harm is there that no judge can see; its line says so.
 
 `ramp` plants a harm in a canary of 1 %, 10 % and 50 %, and says at which share it was rolled back. It fails if a harm is not found.
 
@@ -76,12 +76,17 @@ def everyone(client):
     return client.answers > 0
 
 
+# Harm that the margins of the judge allow: a promotion is no mistake.
+WITHIN_MARGINS = {"slower10"}
 NOTHING = Planted("nothing", PLAIN, lambda client: False)
 HARMS = {
     "gross": Planted("every request gets 500", "location / { return 500; }", has_failed),
     "errors": Planted("ten times the failures", harm("errors 10"), has_failed),
     "slower10": Planted("10 % slower", harm("slow 1.1"), everyone),
     "slower30": Planted("30 % slower", harm("slow 1.3"), everyone),
+    "slower200": Planted("three times as slow", harm("slow 3"), everyone),
+    "slower200-lucky": Planted("three times as slow, while nothing fails", harm("slow 3"), everyone, kind="lucky"),
+    "errors3": Planted("three times the failures", harm("errors 3"), has_failed),
     "resets": Planted("2 % of the answers are cut", harm("cut"), lambda client: client.cut > 0),
     "hang": Planted("the origin never answers", harm("hang"), lambda client: client.gave_up > 0),
     "stuck": Planted("the origin does not answer 2 % of the requests", harm("stuck"), lambda client: client.gave_up > 0),
@@ -131,19 +136,22 @@ def harms(args):
         for number, one in enumerate(found):
             print(f"    {name} {number}: {told(one)}", flush=True)
         hits = [one for one in found if one["phase"] == "rolled_back"]
+        promoted = sum(one["phase"] == "promoted" for one in found)
         late = [one for one in hits if one["announced"] and one["judged"] > one["announced"]]
         harmed = [one["harmed"] for one in found]
         line = f"{name}: {planted.title}: found in {len(hits)} of {len(found)}"
         if hits:
             kinds = ", ".join(f"{kind} ×{count}" for kind, count in Counter(one["harm"] for one in hits).most_common())
             line += f" by {kinds}; after {statistics.median(one['judged'] for one in hits):,.0f} clients (median), in {statistics.median(one['seconds'] for one in hits):.0f} s"
-        line += f"; harmed clients of the new configuration: {statistics.median(harmed):,.0f} (median), {max(harmed):,} (most); {len(late)} later than announced"
+        line += f"; harmed clients of the new configuration: {statistics.median(harmed):,.0f} (median), {max(harmed):,} (most); {len(late)} later than announced, {promoted} promoted"
         if planted.blind:
             print(f"{line}\n    no judge can see it: {planted.blind}", flush=True)
             continue
         print(line, flush=True)
         if len(hits) - len(late) < FOUND * len(found):
             failures.append(f"{name} is found within the announced clients in {len(hits) - len(late)} of {len(found)} runs")
+        if promoted and name not in WITHIN_MARGINS:
+            failures.append(f"{name} was promoted in {promoted} of {len(found)} runs")
         if name == "gross" and max(harmed) > GROSS_MAX:
             failures.append(f"gross errors harmed {max(harmed)} clients")
     for failure in failures:

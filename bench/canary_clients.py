@@ -17,6 +17,8 @@ DELAY_MS_MAX = 1_000.0
 REQUESTS_MAX = 60
 THINK_S = 0.2
 PAGES = 300
+# Requests for pages fail so many times as often: most of them do not reach the origin.
+PAGES_FAIL = 20
 # A client waits so long for an answer, then it closes the connection.
 PATIENCE_S = 3.0
 
@@ -69,7 +71,7 @@ class Connection(asyncio.Protocol):
 
 
 class Clients:
-    """Clients that arrive at random, `rate` a second; `kind` is the target that they ask for: `plain`, `page` or `me`."""
+    """Clients that arrive at random, `rate` a second; `kind` is the target that they ask for: `plain`, `lucky`, `page` or `me`."""
 
     def __init__(self, address, port, rate, seed, kind="plain"):
         self.address, self.port, self.rate, self.kind = address, port, rate, kind
@@ -99,8 +101,10 @@ class Clients:
         own = DRIFT * math.sin(number / 700) + SPREAD_CLIENT * draw.gauss(0, 1)
         for _ in range(min(int((1 - draw.random()) ** -0.8), REQUESTS_MAX)):
             delay = min(MEDIAN_MS * math.exp(own + SPREAD_REQUEST * draw.gauss(0, 1)), DELAY_MS_MAX)
-            path = {"plain": "/r", "page": f"/page/{int(PAGES * draw.random() ** 2)}", "me": "/me"}[self.kind]
-            await self.ask(client, number, f"{path}?sid={number}&d={delay:.2f}&u={draw.random():.6f}")
+            # Of a client with luck, no request fails.
+            luck = {"lucky": 0.5, "page": draw.random() / PAGES_FAIL}.get(self.kind, draw.random())
+            path = {"plain": "/r", "lucky": "/r", "page": f"/page/{int(PAGES * draw.random() ** 2)}", "me": "/me"}[self.kind]
+            await self.ask(client, number, f"{path}?sid={number}&d={delay:.2f}&u={luck:.6f}")
             if self.is_over:
                 return
             await asyncio.sleep(draw.expovariate(1 / THINK_S))

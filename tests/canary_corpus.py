@@ -158,9 +158,12 @@ def files(folder):
 
 
 def put(texts):
+    """Writes the files, which keep their times: some are served."""
     for path, text in texts.items():
+        before = os.stat(path)
         with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
 def begin(laid, weir, own, seed):
