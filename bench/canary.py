@@ -19,7 +19,7 @@ clients in fewer than 80 of 100 runs, if a harm beyond the margins is promoted, 
 
 `ramp` plants a harm in a canary of 1 %, 10 % and 50 %, and says at which share it was rolled back. It fails if a harm is not found.
 
-`--words` has further words for `weir canary`.
+`--words` has further words for `weir canary`; by default, the edge looks at the traffic for 15 s before.
 """
 
 import argparse
@@ -70,6 +70,8 @@ class Planted:
     old: str = PLAIN
     kind: str = "plain"
     blind: str = ""
+    # The question of the edge's announcement that is about this harm, or about a smaller one.
+    question: str = "failures"
 
 
 def everyone(client):
@@ -78,21 +80,21 @@ def everyone(client):
 
 # Harm that the margins of the judge allow: a promotion is no mistake.
 WITHIN_MARGINS = {"slower10"}
-NOTHING = Planted("nothing", PLAIN, lambda client: False)
+NOTHING = Planted("nothing", PLAIN, lambda client: False, question="no_harm")
 HARMS = {
     "gross": Planted("every request gets 500", "location / { return 500; }", has_failed),
     "errors": Planted("ten times the failures", harm("errors 10"), has_failed),
-    "slower10": Planted("10 % slower", harm("slow 1.1"), everyone),
-    "slower30": Planted("30 % slower", harm("slow 1.3"), everyone),
-    "slower200": Planted("three times as slow", harm("slow 3"), everyone),
-    "slower200-lucky": Planted("three times as slow, while nothing fails", harm("slow 3"), everyone, kind="lucky"),
+    "slower10": Planted("10 % slower", harm("slow 1.1"), everyone, question="10_percent_slower"),
+    "slower30": Planted("30 % slower", harm("slow 1.3"), everyone, question="30_percent_slower"),
+    "slower200": Planted("three times as slow", harm("slow 3"), everyone, question="30_percent_slower"),
+    "slower200-lucky": Planted("three times as slow, while nothing fails", harm("slow 3"), everyone, kind="lucky", question="30_percent_slower"),
     "errors3": Planted("three times the failures", harm("errors 3"), has_failed),
     "resets": Planted("2 % of the answers are cut", harm("cut"), lambda client: client.cut > 0),
-    "hang": Planted("the origin never answers", harm("hang"), lambda client: client.gave_up > 0),
-    "stuck": Planted("the origin does not answer 2 % of the requests", harm("stuck"), lambda client: client.gave_up > 0),
+    "hang": Planted("the origin never answers", harm("hang"), lambda client: client.gave_up > 0, question="30_percent_slower"),
+    "stuck": Planted("the origin does not answer 2 % of the requests", harm("stuck"), lambda client: client.gave_up > 0, question="10_percent_slower"),
     "leak": Planted("a leak: the origin gets slower, then it dies", "location / { proxy_pass http://leaking; }", has_failed),
     "cached-errors": Planted("errors are cached", f"location / {{ proxy_cache_key new$uri; proxy_cache_valid any 10s; {KEPT} }}", has_failed, PAGES, "page"),
-    "no-cache": Planted("the cache is no longer used", PLAIN, everyone, PAGES, "page"),
+    "no-cache": Planted("the cache is no longer used", PLAIN, everyone, PAGES, "page", question="30_percent_slower"),
     "shared-errors": Planted("errors are cached, under the key of both configurations", f"location / {{ proxy_cache_key $uri; proxy_cache_valid any 10s; {KEPT} }}",
                              has_failed, PAGES, "page", "both configurations give out the cached errors"),
     "strangers": Planted("the page of another client, with 200", f"location / {{ proxy_cache_key $uri; {KEPT} }}", lambda client: client.strange > 0, ME, "me",
@@ -138,18 +140,20 @@ def harms(args):
         hits = [one for one in found if one["phase"] == "rolled_back"]
         promoted = sum(one["phase"] == "promoted" for one in found)
         late = [one for one in hits if one["announced"] and one["judged"] > one["announced"]]
+        unanswerable = sum(one["announced"] is None for one in found)
         harmed = [one["harmed"] for one in found]
         line = f"{name}: {planted.title}: found in {len(hits)} of {len(found)}"
         if hits:
             kinds = ", ".join(f"{kind} ×{count}" for kind, count in Counter(one["harm"] for one in hits).most_common())
             line += f" by {kinds}; after {statistics.median(one['judged'] for one in hits):,.0f} clients (median), in {statistics.median(one['seconds'] for one in hits):.0f} s"
-        line += f"; harmed clients of the new configuration: {statistics.median(harmed):,.0f} (median), {max(harmed):,} (most); {len(late)} later than announced, {promoted} promoted"
+        line += f"; harmed clients of the new configuration: {statistics.median(harmed):,.0f} (median), {max(harmed):,} (most); {len(late)} later than announced, {unanswerable} with the announcement that the clients are not enough, {promoted} promoted"
         if planted.blind:
             print(f"{line}\n    no judge can see it: {planted.blind}", flush=True)
             continue
         print(line, flush=True)
-        if len(hits) - len(late) < FOUND * len(found):
-            failures.append(f"{name} is found within the announced clients in {len(hits) - len(late)} of {len(found)} runs")
+        in_time = sum(one["announced"] is not None for one in hits) - len(late)
+        if in_time < FOUND * (len(found) - unanswerable):
+            failures.append(f"{name} is found within the announced clients in {in_time} of {len(found) - unanswerable} runs")
         if promoted and name not in WITHIN_MARGINS:
             failures.append(f"{name} was promoted in {promoted} of {len(found)} runs")
         if name == "gross" and max(harmed) > GROSS_MAX:
@@ -211,17 +215,22 @@ class Run:
         arriving = asyncio.create_task(clients.arrive())
         await asyncio.sleep(WARM_S)
         begun, before = time.monotonic(), len(clients.all)
-        code, said = await edge.canary(edge.write("new", self.planted.new), "--share", self.share, "--key", "$arg_sid", *self.more, *self.args.words)
-        if code:
-            raise RuntimeError(f"no canary: {said}")
-        largest, announced = 0.0, None
+        # The command waits until the edge has looked at the traffic.
+        order = asyncio.create_task(edge.canary(edge.write("new", self.planted.new), "--share", self.share, "--key", "$arg_sid", *self.more, *self.args.words))
+        largest, announced, limit = 0.0, None, self.args.clients
         while True:
             await asyncio.sleep(LOOK_S)
             state = await edge.state()
+            if state is None and order.done():
+                raise RuntimeError(f"no canary: {order.result()[1]}")
+            if state is None or state["phase"] == "looking":
+                begun, before = time.monotonic(), len(clients.all)
+                continue
             largest = max(largest, state["evidence"])
-            announced = state["clients_needed"] or announced
+            announced = self.announced(state)
+            limit = max(self.args.clients, announced or 0)
             judged = state["old"]["clients"] + state["new"]["clients"]
-            if state["phase"] in ("rolled_back", "promoted", "undecided") or judged >= self.args.clients:
+            if state["phase"] in ("rolled_back", "promoted", "undecided") or judged >= limit:
                 break
         seconds, came = time.monotonic() - begun, len(clients.all) - before
         is_decided = state["phase"] in ("rolled_back", "promoted", "undecided")
@@ -229,6 +238,7 @@ class Run:
             await edge.canary("rollback")
         clients.is_over = True
         await arriving
+        await order
         with contextlib.suppress(OSError):
             edge.keeper.poll()
         return {
@@ -238,6 +248,11 @@ class Run:
             # Nobody goes to the new configuration, back, and there again.
             "changed": sum(len(client.lanes) > 3 for client in clients.all),
         }
+
+    def announced(self, state):
+        """The clients within which the edge says that it finds this harm; `None` if it says that they are not enough."""
+        needs = (state.get("look") or {}).get("needs", [])
+        return next((need.get("clients") for need in needs if need["question"] == self.planted.question), None)
 
     def is_harmed(self, client):
         # A client that got no answer at all cannot know its configuration; only the new one cuts and hangs.
@@ -286,7 +301,7 @@ def arguments():
         one.add_argument("--share", default="50%")
         one.add_argument("--pause", default="15s")
         one.add_argument("--only", type=lambda text: text.split(","))
-        one.add_argument("--words", type=str.split, default=[])
+        one.add_argument("--words", type=str.split, default=["--look", "15s"])
     return parser.parse_args()
 
 

@@ -177,7 +177,7 @@ def arguments():
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--seconds", type=int, default=4)
-    parser.add_argument("--words", type=str.split, default=[], help="further words for `weir canary`")
+    parser.add_argument("--words", type=str.split, default=["--look", "1s", "--anyway"], help="further words for `weir canary`")
     args = parser.parse_args()
     WORDS[:] = args.words
     return args

@@ -286,7 +286,7 @@ def main():
     parser.add_argument("--weir", required=True)
     parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--words", type=str.split, default=[], help="further words for `weir canary`")
+    parser.add_argument("--words", type=str.split, default=["--look", "1s", "--anyway"], help="further words for `weir canary`")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="weir-canary-") as room:
         return asyncio.run(whole(args, room))

@@ -46,7 +46,7 @@ def main():
     parser.add_argument("--weir", required=True)
     parser.add_argument("--requests", type=int, default=150, help="of each case, at most")
     parser.add_argument("--seconds", type=float, default=1e9, help="begin no case after so many seconds")
-    parser.add_argument("--words", type=str.split, default=[], help="further words for `weir canary`")
+    parser.add_argument("--words", type=str.split, default=["--look", "1s", "--anyway"], help="further words for `weir canary`")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     parser.add_argument("parts", nargs="*")
     options = parser.parse_args()
@@ -70,7 +70,7 @@ def outcome(options, case, pair):
     """The outcome of a case, in namespaces of its own."""
     out = pair + "/out"
     words = ["unshare", "-m", "-n", "-p", "-f", "--mount-proc", "--kill-child", sys.executable, __file__, "--corpus", options.corpus, "--weir", options.weir,
-             "--requests", options.requests, "--words", " ".join(options.words), "--inside", f"{case}|{pair}|{out}"]
+             "--requests", options.requests, "--words=" + " ".join(options.words), "--inside", f"{case}|{pair}|{out}"]
     try:
         run = subprocess.run([str(word) for word in words], capture_output=True, text=True, timeout=LIMIT_S, check=False)
     except subprocess.TimeoutExpired:
