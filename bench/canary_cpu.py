@@ -65,26 +65,38 @@ def main():
         for row in ROWS:
             if args.only and row.name not in args.only:
                 continue
-            found = {side: [] for side in SIDES}
+            found, judge = {side: [] for side in SIDES}, {side: [] for side in SIDES}
+            end = time.monotonic() + 60 * args.minutes
             for _ in range(args.rounds):
+                if time.monotonic() > end:
+                    break
                 for side in random.sample(list(SIDES), len(SIDES)):
-                    found[side].append(measured(row, SIDES[side], Path(work), args))
+                    both, own = measured(row, SIDES[side], Path(work), args)
+                    found[side].append(both)
+                    judge[side].append(own)
             record.show(row, found, dict.fromkeys(SIDES), args)
+            print("    of these in the judge's thread: " + ", ".join(f"{side} {statistics.median(values):.2f}" for side, values in judge.items() if SIDES[side].share), flush=True)
 
 
 def measured(row, side, work, args):
-    """Microseconds of CPU for one answer."""
+    """Microseconds of CPU for one answer, and those of the judge's thread."""
     with started(args.weir, work) as running:
         begin(args.weir, work, side)
         load(row, args, WARM_SECONDS)
-        before = proc.cpu(running.pid)
+        before, judge = proc.cpu(running.pid), thread_ns(running.pid, "canary")
         answers = load(row, args, args.seconds)
-        cpu = proc.cpu(running.pid).since(before).total_ns
+        cpu, judge = proc.cpu(running.pid).since(before).total_ns, thread_ns(running.pid, "canary") - judge
         if side.share:
             state = canary_state()
             if state["phase"] != "running" or state["requests_lost"]:
                 raise peers.PeerFailed(f"the canary did not run to the end: {state['sentence']}; {state['requests_lost']} requests lost")
-    return cpu / answers / 1000
+    return cpu / answers / 1000, judge / answers / 1000
+
+
+def thread_ns(root, name):
+    """The CPU of all threads with this name."""
+    tasks = [task for pid in proc.tree(root) for task in Path(f"/proc/{pid}/task").iterdir()]
+    return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks if (task / "comm").read_text().strip() == name)
 
 
 def started(weir, work, servers=0):
@@ -104,8 +116,10 @@ def begin(weir, work, side):
     """Begins a canary of the same file, and waits until the worker throws its coin."""
     if not side.share:
         return
+    pid, until = work / "edge" / "nginx.pid", time.monotonic() + PATIENCE_SECONDS
+    while not (pid.exists() and pid.read_text()) and time.monotonic() < until:
+        time.sleep(0.02)
     order(weir, work, str(work / "edge" / "same.conf"), "--share", side.share, "--key", side.key, "--no-promote", *WORDS)
-    until = time.monotonic() + PATIENCE_SECONDS
     while (state := canary_state())["workers"] < 1 or state["phase"] != "running":
         if time.monotonic() > until:
             raise peers.PeerFailed(f"the canary does not begin: {state}")
@@ -176,6 +190,7 @@ def arguments():
     parser.add_argument("--rate", type=int, default=8_000)
     parser.add_argument("--connections", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--minutes", type=float, default=60, help="for each row: begin no round after this time")
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--words", type=str.split, default=["--look", "1s", "--anyway"], help="further words for `weir canary`")
     args = parser.parse_args()
