@@ -70,7 +70,7 @@ class Planted:
     old: str = PLAIN
     kind: str = "plain"
     blind: str = ""
-    # The question of the edge's announcement that is about this harm, or about a smaller one.
+    # The question of the edge's announcement that is about this harm or about a smaller one; empty if there is none.
     question: str = "failures"
 
 
@@ -91,7 +91,7 @@ HARMS = {
     "errors3": Planted("three times the failures", harm("errors 3"), has_failed),
     "resets": Planted("2 % of the answers are cut", harm("cut"), lambda client: client.cut > 0),
     "hang": Planted("the origin never answers", harm("hang"), lambda client: client.gave_up > 0, question="30_percent_slower"),
-    "stuck": Planted("the origin does not answer 2 % of the requests", harm("stuck"), lambda client: client.gave_up > 0, question="10_percent_slower"),
+    "stuck": Planted("the origin does not answer 2 % of the requests", harm("stuck"), lambda client: client.gave_up > 0, question=""),
     "leak": Planted("a leak: the origin gets slower, then it dies", "location / { proxy_pass http://leaking; }", has_failed),
     "cached-errors": Planted("errors are cached", f"location / {{ proxy_cache_key new$uri; proxy_cache_valid any 10s; {KEPT} }}", has_failed, PAGES, "page"),
     "no-cache": Planted("the cache is no longer used", PLAIN, everyone, PAGES, "page", question="30_percent_slower"),
@@ -140,7 +140,7 @@ def harms(args):
         hits = [one for one in found if one["phase"] == "rolled_back"]
         promoted = sum(one["phase"] == "promoted" for one in found)
         late = [one for one in hits if one["announced"] and one["judged"] > one["announced"]]
-        unanswerable = sum(one["announced"] is None for one in found)
+        unanswerable = sum(one["announced"] is None for one in found) if planted.question else 0
         harmed = [one["harmed"] for one in found]
         line = f"{name}: {planted.title}: found in {len(hits)} of {len(found)}"
         if hits:
@@ -151,7 +151,7 @@ def harms(args):
             print(f"{line}\n    no judge can see it: {planted.blind}", flush=True)
             continue
         print(line, flush=True)
-        in_time = sum(one["announced"] is not None for one in hits) - len(late)
+        in_time = sum(one["announced"] is not None or not planted.question for one in hits) - len(late)
         if in_time < FOUND * (len(found) - unanswerable):
             failures.append(f"{name} is found within the announced clients in {in_time} of {len(found) - unanswerable} runs")
         if promoted and name not in WITHIN_MARGINS:
