@@ -2,7 +2,7 @@
 """Canaries on a real edge with clustered clients: of nothing, and with planted harm.
 
     python3 bench/canary.py nothing --weir target/dist/weir [--runs 40] [--share 50%] [--clients 6000] [--rate 500] [--jobs 4]
-    python3 bench/canary.py harm --weir target/dist/weir [--only gross,slower30] [--runs 5] [--share 50%] [--clients 12000] [--rate 500] [--jobs 4]
+    python3 bench/canary.py harm --weir target/dist/weir [--only gross,slower30] [--runs 5] [--share 50%] [--clients 12000] [--rate 100] [--jobs 4]
     python3 bench/canary.py ramp --weir target/dist/weir [--only errors,slower30] [--runs 3] [--pause 15s] [--rate 500] [--jobs 4]
     python3 bench/canary.py list
 
@@ -15,7 +15,8 @@ are more than chance explains (one in 40).
 
 `harm` plants a harm in the new configuration. It prints for each run whether it was found, after how many clients, the clients of the new
 configuration that met the harm by their own account, and the clients that the edge had announced. It fails if a harm is found within the announced
-clients in fewer than 80 of 100 runs, if a harm beyond the margins is promoted, or if gross errors harm more than 10 clients. One harm is there that no judge can see; its line says so.
+clients in fewer than 80 of 100 runs, if a harm beyond the margins is promoted, or if gross errors harm more than 10 clients. Two harms are there that no judge can see; their lines say so. If clients come much
+faster than 100 a second, the first ones that count have one request, because the others are still there: slowness then needs more clients than announced.
 
 `ramp` plants a harm in a canary of 1 %, 10 % and 50 %, and says at which share it was rolled back. It fails if a harm is not found.
 
@@ -184,7 +185,7 @@ def ramp(args):
 def told(one):
     announced = f", {one['announced']:,} announced" if one["announced"] else ""
     return (f"{one['phase']} {one['harm'] or ''}: {one['judged']:,} clients judged of {one['came']:,} that came{announced}, {one['harmed']:,} of {one['new']:,} clients of the new configuration harmed, "
-            f"{one['strange']} got pages of others, evidence {one['evidence']:.1f}, {one['seconds']:.0f} s")
+            f"{one['strange']} got pages of others, the median {100 * one['slower'] - 100:+.0f} %, evidence {one['evidence']:.1f}, {one['seconds']:.0f} s")
 
 
 @dataclass
@@ -225,6 +226,7 @@ class Run:
                 raise RuntimeError(f"no canary: {order.result()[1]}")
             if state is None or state["phase"] == "looking":
                 begun, before = time.monotonic(), len(clients.all)
+                clients.times.clear()
                 continue
             largest = max(largest, state["evidence"])
             announced = self.announced(state)
@@ -243,7 +245,7 @@ class Run:
             edge.keeper.poll()
         return {
             "phase": state["phase"] if is_decided else "undecided", "harm": state["harm"], "judged": judged, "largest": largest, "evidence": state["evidence"],
-            "seconds": seconds, "came": came, "announced": announced, "share": state["share"], "new": len(clients.of_lane("new")),
+            "seconds": seconds, "came": came, "announced": announced, "share": state["share"], "slower": clients.slower(), "new": len(clients.of_lane("new")),
             "harmed": sum(self.is_harmed(client) for client in clients.all), "strange": sum(client.strange > 0 for client in clients.all),
             # Nobody goes to the new configuration, back, and there again.
             "changed": sum(len(client.lanes) > 3 for client in clients.all),
@@ -290,12 +292,12 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("list")
-    for verb, count, clients in (("nothing", 40, 6_000), ("harm", 5, 12_000), ("ramp", 3, 30_000)):
+    for verb, count, clients, rate in (("nothing", 40, 6_000, 500), ("harm", 5, 12_000, 100), ("ramp", 3, 30_000, 500)):
         one = verbs.add_parser(verb)
         one.add_argument("--weir", required=True)
         one.add_argument("--runs", type=int, default=count)
         one.add_argument("--clients", type=int, default=clients, help="clients that the judge counts, at most")
-        one.add_argument("--rate", type=float, default=500, help="clients that arrive in a second")
+        one.add_argument("--rate", type=float, default=rate, help="clients that arrive in a second")
         one.add_argument("--jobs", type=int, default=4)
         one.add_argument("--seed", type=int, default=1)
         one.add_argument("--share", default="50%")

@@ -9,10 +9,12 @@ import asyncio
 import collections
 import math
 import random
+import statistics
+import time
 from dataclasses import dataclass, field
 
 # The median latency that an origin is asked for, and the spread among clients and among the requests of one.
-MEDIAN_MS, SPREAD_CLIENT, SPREAD_REQUEST, DRIFT = 15.0, 0.57, 0.81, 0.3
+MEDIAN_MS, SPREAD_CLIENT, SPREAD_REQUEST, DRIFT = 40.0, 0.57, 0.81, 0.3
 DELAY_MS_MAX = 1_000.0
 REQUESTS_MAX = 60
 THINK_S = 0.2
@@ -76,7 +78,9 @@ class Clients:
     def __init__(self, address, port, rate, seed, kind="plain"):
         self.address, self.port, self.rate, self.kind = address, port, rate, kind
         self.random, self.free, self.tasks = random.Random(seed), [], set()
-        self.all, self.is_over, self.broken = [], False, 0
+        self.all, self.is_over = [], False
+        # Seconds of answers, by configuration.
+        self.times = collections.defaultdict(list)
 
     async def arrive(self):
         """Lets clients arrive until `is_over`; then waits for those that are there."""
@@ -92,6 +96,10 @@ class Clients:
             self.tasks.add(task)
             task.add_done_callback(self.tasks.discard)
         await asyncio.gather(*list(self.tasks))
+
+    def slower(self):
+        """How many times as long the median answer of the new configuration took."""
+        return statistics.median(self.times["new"]) / statistics.median(self.times["old"]) if self.times["new"] and self.times["old"] else 1.0
 
     def of_lane(self, lane):
         return [client for client in self.all if lane in client.lanes]
@@ -110,7 +118,7 @@ class Clients:
             await asyncio.sleep(draw.expovariate(1 / THINK_S))
 
     async def ask(self, client, number, target):
-        connection = await self.connection()
+        connection, sent = await self.connection(), time.monotonic()
         head = f"GET {target} HTTP/1.1\r\nHost: canary.example\r\n\r\n".encode()
         try:
             answer = await asyncio.wait_for(connection.ask(head), PATIENCE_S)
@@ -123,6 +131,7 @@ class Clients:
             return
         status, lane, body = answer
         client.answers += 1
+        self.times[lane].append(time.monotonic() - sent)
         if not client.lanes or client.lanes[-1] != lane:
             client.lanes.append(lane)
         client.failed[lane] += status >= 500
