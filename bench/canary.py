@@ -28,6 +28,7 @@ import asyncio
 import contextlib
 import math
 import multiprocessing
+import signal
 import statistics
 import sys
 import tempfile
@@ -81,7 +82,7 @@ def everyone(client):
 
 # Harm that the margins of the judge allow: a promotion is no mistake.
 WITHIN_MARGINS = {"slower10"}
-NOTHING = Planted("nothing", PLAIN, lambda client: False, question="no_harm")
+NOTHING = Planted("nothing", PLAIN, lambda client: False, question="")
 HARMS = {
     "gross": Planted("every request gets 500", "location / { return 500; }", has_failed),
     "errors": Planted("ten times the failures", harm("errors 10"), has_failed),
@@ -105,6 +106,8 @@ HARMS = {
 
 def main():
     args = arguments()
+    # Whoever ends this program ends the edges, too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     if args.verb == "list":
         for name, planted in HARMS.items():
             print(f"{name:14} {planted.title}" + (f" (no judge can see it: {planted.blind})" if planted.blind else ""))
@@ -113,8 +116,9 @@ def main():
 
 
 def nothing(args):
-    found = runs([Run("nothing", number, args, args.share) for number in range(args.runs)], args)
-    for number, one in enumerate(found):
+    found = []
+    for number, one in enumerate(runs([Run("nothing", number, args, args.share) for number in range(args.runs)], args)):
+        found.append(one)
         print(f"    run {number}: {one['phase']}, {one['judged']:,} clients judged, largest evidence {one['largest']:.2f}, {one['seconds']:.0f} s", flush=True)
     phases = Counter(one["phase"] for one in found)
     back = phases["rolled_back"]
@@ -135,7 +139,7 @@ def harms(args):
     failures = []
     for name in args.only or HARMS:
         planted = HARMS[name]
-        found = runs([Run(name, number, args, args.share) for number in range(args.runs)], args)
+        found = list(runs([Run(name, number, args, args.share) for number in range(args.runs)], args))
         for number, one in enumerate(found):
             print(f"    {name} {number}: {told(one)}", flush=True)
         hits = [one for one in found if one["phase"] == "rolled_back"]
@@ -168,7 +172,7 @@ def ramp(args):
     failures = []
     for name in args.only or ["gross", "errors", "slower30"]:
         shares = "1%,10%,50%"
-        found = runs([Run(name, number, args, shares, ("--pause", args.pause)) for number in range(args.runs)], args)
+        found = list(runs([Run(name, number, args, shares, ("--pause", args.pause)) for number in range(args.runs)], args))
         for number, one in enumerate(found):
             print(f"    ramp {name} {number}: at {100 * one['share']:.0f} %: {told(one)}", flush=True)
         hits = [one for one in found if one["phase"] == "rolled_back"]
@@ -262,9 +266,9 @@ class Run:
 
 
 def runs(all_runs, args):
-    """The results of the runs, in their order."""
+    """The results of the runs, in their order, each as soon as it is there."""
     with multiprocessing.Pool(args.jobs, maxtasksperchild=1) as pool:
-        return pool.map(perform, all_runs, chunksize=1)
+        yield from pool.imap(perform, all_runs, chunksize=1)
 
 
 def perform(run):
