@@ -7,6 +7,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import canary
+import canary_account
 import instructions
 import loads
 import peers
@@ -134,6 +136,29 @@ class Pick(unittest.TestCase):
         self.assertEqual([w.name for w in run.pick(loads.WORKLOADS, ["ws", "1m"], "workload")], ["1m", "ws"])
         with self.assertRaisesRegex(SystemExit, 'no workload "1g"'):
             run.pick(loads.WORKLOADS, ["1g"], "workload")
+
+
+class Canaries(unittest.TestCase):
+    def test_the_interval_is_that_of_clopper_and_pearson(self):
+        for hits, count, low, high in [(0, 40, 0, 0.0881), (1, 40, 0.0006, 0.1316), (40, 40, 0.9119, 1)]:
+            found = canary.interval(hits, count)
+            self.assertAlmostEqual(found[0], low, 3)
+            self.assertAlmostEqual(found[1], high, 3)
+
+    def test_a_client_that_goes_back_or_stays_is_found(self):
+        one = canary_account.Round("a", "b", "rollback", 0, 10, 20, 30)
+
+        def problems(*lanes):
+            # A second client has the new configuration all the time.
+            answers = [canary_account.Answer("x", "x", sent, sent + 1, lane) for sent, lane in lanes]
+            return canary_account.judged(answers + [canary_account.Answer("y", "y", 12, 13, "b"), canary_account.Answer("z", "z", 12, 13, "a")], [one])
+
+        self.assertEqual(problems((1, "a"), (2, "b"), (12, "b"), (21, "b"), (22, "a"), (31, "a")), [])
+        self.assertIn("b: x went back", problems((1, "b"), (2, "a"))[0])
+        self.assertIn("had ['a', 'b'] in one canary", problems((12, "a"), (13, "b"))[0])
+        self.assertIn("b instead of a", problems((31, "b"))[0])
+        self.assertIn("another configuration", problems((1, "c"))[0])
+        self.assertIn("b: x went back", problems((21, "a"), (22, "b"))[0])
 
 
 if __name__ == "__main__":

@@ -93,49 +93,75 @@ def one(options, case, pair, tally):
 
 def inside(options, case, pair, out):
     """In the namespaces: both edges on one case."""
+    apart()
+    base = tempfile.mkdtemp()
+    records, network = {}, None
+    for edge, binary in (("nginx", options.nginx), ("weir", options.weir)):
+        laid = Laid(case, f"{base}/{edge}", pair)
+        network = laid.behind(network, pair)
+        running = room.Edge(laid.root, binary, laid.taken)
+        laid.resolve()
+        records[edge] = ask(laid.plan[:client.MOST_REQUESTS], network)
+        running.end()
+        laid.root.remove()
+    network.stop.set()
+    with open(out, "wb") as file:
+        pickle.dump({"plan": laid.plan[:client.MOST_REQUESTS], "cut": max(0, len(laid.plan) - client.MOST_REQUESTS), "notes": laid.notes, **records}, file)
+    return 0
+
+
+def apart():
+    """Makes the namespaces ready for a case."""
     room.run("mount", "--make-rprivate", "/")
     room.run("ip", "link", "set", "lo", "up")
     for setting in ("net.ipv4.ip_nonlocal_bind=1", "net.ipv6.ip_nonlocal_bind=1", "net.ipv4.ip_unprivileged_port_start=0"):
         subprocess.run(["sysctl", "-qw", setting], capture_output=True, check=False)
-    base = tempfile.mkdtemp()
-    records, network = {}, None
-    for edge, binary in (("nginx", options.nginx), ("weir", options.weir)):
-        root = room.Root(case, f"{base}/{edge}", pair)
-        modules = len(conf.named(conf.read(root.path, "/etc/nginx/nginx.conf"), "load_module"))
-        root.without_modules()
-        parsed = conf.read(root.path, "/etc/nginx/nginx.conf")
-        notes = [f"{modules} load_module lines removed"] if modules else []
+
+
+class Laid:
+    """A case in a root of its own: its requests, its addresses, and its notes for the report."""
+
+    def __init__(self, case, place, pair):
+        self.root = room.Root(case, place, pair)
+        modules = len(conf.named(conf.read(self.root.path, "/etc/nginx/nginx.conf"), "load_module"))
+        self.root.without_modules()
+        parsed = conf.read(self.root.path, "/etc/nginx/nginx.conf")
+        self.notes = [f"{modules} load_module lines removed"] if modules else []
         if not conf.named(conf.one(parsed, "http"), "server"):
-            notes.append("the case has no server: one was added")
-            with open(root.path + "/etc/nginx/nginx.conf", encoding="utf-8") as file:
-                root.probe(file.read())
-            parsed = conf.read(root.path, "/etc/nginx/nginx.conf")
-        http = conf.one(parsed, "http")
-        plan, taken = planned(http)
+            self.notes.append("the case has no server: one was added")
+            with open(self.root.path + "/etc/nginx/nginx.conf", encoding="utf-8") as file:
+                self.root.probe(file.read())
+            parsed = conf.read(self.root.path, "/etc/nginx/nginx.conf")
+        self.http = conf.one(parsed, "http")
+        self.plan, self.taken = planned(self.http)
+
+    def behind(self, network, pair):
+        """The network with the case's origins, made if there is none, with this root's names, files and sockets."""
         if network is None:
-            network = room.Network(conf.origins(http), pair)
-            for address in {listen.address for listen in taken} - {"127.0.0.1", "::1"}:
+            network = room.Network(conf.origins(self.http), pair)
+            for address in {listen.address for listen in self.taken} - {"127.0.0.1", "::1"}:
                 room.run("ip", "addr", "replace", address, "dev", "lo")
-            network.near({listen.port for listen in taken})
-        root.hosts(network.table)
-        root.sites(conf.roots(http), sorted({target.partition("?")[0] for target in conf.locations([line for server in conf.named(http, "server") for line in server.block])}))
-        network.sockets(root.path)
-        running = room.Edge(root, binary, taken)
-        if any("resolve" in line.words[2:] for line in conf.walk(http) if line.words[:1] == ["server"]):
+            network.near({listen.port for listen in self.taken})
+        self.root.hosts(network.table)
+        self.root.sites(conf.roots(self.http), sorted({target.partition("?")[0] for target in conf.locations([line for server in conf.named(self.http, "server") for line in server.block])}))
+        network.sockets(self.root.path)
+        return network
+
+    def resolve(self):
+        """Waits for the name server, if the file has names that are resolved at run time."""
+        if any("resolve" in line.words[2:] for line in conf.walk(self.http) if line.words[:1] == ["server"]):
             # Until the first answer of the name server, such a group has no peers, and both edges send 502.
             time.sleep(RESOLVE_S)
-        records[edge] = []
-        for listen, request in plan[:client.MOST_REQUESTS]:
-            network.servers.take()
-            answer = client.send(listen, request)
-            records[edge].append({"answer": answer, "seen": network.servers.take()})
-        running.end()
-        root.remove()
-    network.stop.set()
-    kept = [(listen, request) for listen, request in plan[:client.MOST_REQUESTS]]
-    with open(out, "wb") as file:
-        pickle.dump({"plan": kept, "cut": max(0, len(plan) - client.MOST_REQUESTS), "notes": notes, **records}, file)
-    return 0
+
+
+def ask(plan, network):
+    """The answers to all requests, each with the requests that origins saw."""
+    records = []
+    for listen, request in plan:
+        network.servers.take()
+        answer = client.send(listen, request)
+        records.append({"answer": answer, "seen": network.servers.take()})
+    return records
 
 
 def planned(http):
