@@ -170,6 +170,8 @@ impl RequestFacts {
             is_changed,
             // Only a client's own request becomes a tunnel.
             is_copy: _,
+            // It is found again.
+            client_number: _,
         } = request;
         let head = (head.version.is_framed() || *is_changed).then(|| Box::new(head.clone()));
         RequestFacts { length: *length, port: *port, pipelined: *pipelined, method_override: *method_override, head }

@@ -23,6 +23,17 @@ pub fn of_request(
 
 /// The number of the client that sent this request; `None` if the request has no key.
 pub fn number(coin: &Coin, client: &Client, request: &Request) -> Option<u64> {
+    if let Some((id, number)) = request.client_number.get()
+        && id == coin.id()
+    {
+        return Some(number);
+    }
+    let number = number_of(coin, client, request)?;
+    request.client_number.set(Some((coin.id(), number)));
+    Some(number)
+}
+
+fn number_of(coin: &Coin, client: &Client, request: &Request) -> Option<u64> {
     match coin.key() {
         SplitKey::Address => coin.of_address(client.ip()),
         SplitKey::Cookie(name) => {

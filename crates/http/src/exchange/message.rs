@@ -1,5 +1,6 @@
 //! A request as received, and the tries and answers of upstreams.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use weir_meter::live::cells::Why;
@@ -46,6 +47,8 @@ pub struct Request {
     pub method_override: Option<&'static [u8]>,
     /// weir sends the client's request once more, for an answer that its client does not get as such.
     pub is_copy: bool,
+    /// The number of its client, and of the coin that gave it: it is asked for several times, and needs the fields as they came.
+    pub client_number: Cell<Option<(u64, u64)>>,
 }
 
 impl Request {
@@ -63,6 +66,7 @@ impl Request {
         self.pipelined = false;
         self.method_override = None;
         self.is_copy = false;
+        self.client_number.set(None);
         self.head.clear();
         self.parser.reset();
         self.started = None;
@@ -117,6 +121,7 @@ impl Request {
             pipelined: false,
             method_override: self.method_override,
             is_copy: true,
+            client_number: self.client_number.clone(),
         }
     }
 

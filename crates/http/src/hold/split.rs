@@ -70,6 +70,7 @@ impl SplitKey {
 #[derive(Debug)]
 pub struct Coin {
     secret: [u8; 16],
+    id: u64,
     key: SplitKey,
     /// Numbers below it get the configuration beside.
     limit: AtomicU64,
@@ -81,7 +82,9 @@ const NUMBERS: f64 = 18_446_744_073_709_551_616.0;
 impl Coin {
     /// A coin. `share` is the part of the clients that get the configuration beside, from 0 to 1.
     pub fn new(secret: [u8; 16], key: SplitKey, share: f64) -> Coin {
-        Coin { secret, key, limit: AtomicU64::new(limit(share)) }
+        static COINS: AtomicU64 = AtomicU64::new(0);
+        let id = COINS.fetch_add(1, Ordering::Relaxed);
+        Coin { secret, id, key, limit: AtomicU64::new(limit(share)) }
     }
 
     /// Changes the share, on all workers at once. A client that has the configuration beside keeps it if the share grows.
@@ -93,6 +96,12 @@ impl Coin {
     #[inline]
     pub fn limit(&self) -> u64 {
         self.limit.load(Ordering::Relaxed)
+    }
+
+    /// A number of its own.
+    #[inline]
+    pub fn id(&self) -> u64 {
+        self.id
     }
 
     /// The key that it asks clients for.

@@ -177,6 +177,23 @@ fn a_request_chooses_its_lane_by_a_cookie_a_field_or_an_argument() {
 }
 
 #[test]
+fn a_request_keeps_its_number_for_one_coin() {
+    on_worker(async {
+        let worker = worker(&conf(1, "", "a"));
+        let site = Site::on(&worker, worker.main());
+        let (one, other) = (coin("cookie:sid", 0.5), coin("cookie:sid", 0.5));
+        let exchange = site.exchange(&whole("GET /|Cookie: sid=7"));
+        let number = |coin| lane::number(coin, exchange.client, exchange.request);
+        let first = number(&one);
+        assert!(first.is_some() && number(&one) == first);
+        assert!(number(&other).is_some_and(|number| Some(number) != first), "another coin");
+        assert_eq!(number(&one), first);
+        exchange.request.clear();
+        assert_eq!(lane::number(&one, exchange.client, exchange.request), None, "the next request has no cookie");
+    });
+}
+
+#[test]
 fn connections_of_a_split_that_ended_end_in_time_and_no_others() {
     on_worker(async {
         let worker = worker(&conf(1, "worker_shutdown_timeout 20ms;", "a"));
