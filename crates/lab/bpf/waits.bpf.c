@@ -3,6 +3,7 @@
 // Where the threads of a stack wait, seen from the scheduler.
 //
 //   sched_switch, out ─► what the thread waits for: its system call and arguments, the socket behind a descriptor
+//   sched_waking      ─► which thread ends its wait
 //   sched_wakeup      ─► from here on it waits for a CPU
 //   sched_switch, in  ─► both times are added to `totals`
 //   tcp, unix sockets ─► the time from what was sent on a connection to what came back, added to `peers`
@@ -107,6 +108,7 @@ struct unix_sock {
 } KERNEL;
 // x86-64 (arch/x86/include/asm/ptrace.h).
 struct pt_regs {
+	unsigned long r10;
 	unsigned long orig_ax;
 	unsigned long di;
 	unsigned long si;
@@ -131,6 +133,8 @@ struct pt_regs {
 enum { CALL_OTHER, CALL_FD, CALL_FUTEX, CALL_POLL, CALL_EVENTS };
 // What a thread did.
 enum { WAITS = 1, WAITS_DISK, WAITS_CPU, RAN };
+// Who ended a wait at a futex: nobody of the process, a thread of the process, a thread of it that has a request.
+enum { BY_NOBODY, BY_THREAD, BY_REQUEST };
 // What is behind a descriptor.
 enum { BEHIND_NOTHING, BEHIND_INET, BEHIND_UNIX, BEHIND_PIPE, BEHIND_FILE, BEHIND_OTHER };
 // Where a thread stands with a request.
@@ -147,7 +151,7 @@ struct object {
 	u8 state;
 	u8 is_own; // the path is this socket's own: it was accepted
 	u8 is_iowait;
-	u32 op; // of a futex: the operation, and bit 8: the value waited on is 2
+	u32 op; // of a futex: the operation; bit 8: the value waited on is 2; bit 9: the wait has a timeout
 	u64 address;
 	u64 name[NAME_WORDS];
 };
@@ -160,7 +164,8 @@ struct key {
 	s32 call;
 	u8 did;
 	u8 phase;
-	u16 zero;
+	u8 by;
+	u8 zero;
 	u32 zero_too;
 	struct object object;
 };
@@ -407,7 +412,7 @@ INLINE void describe(struct task_struct *task, struct thread *thread, u32 state)
 	key->process = thread->process;
 	key->did = state & TASK_D ? WAITS_DISK : WAITS;
 	struct pt_regs *regs = (void *)registers_of(task);
-	unsigned long call = 0, first = 0, second = 0, third = 0;
+	unsigned long call = 0, first = 0, second = 0, third = 0, fourth = 0;
 	READ(call, regs->orig_ax);
 	READ(first, regs->di);
 	READ(second, regs->si);
@@ -433,7 +438,8 @@ INLINE void describe(struct task_struct *task, struct thread *thread, u32 state)
 	case CALL_FUTEX:
 		READ(third, regs->dx);
 		key->object.address = first;
-		key->object.op = (second & 0x7f) | ((u32)third == 2) << 8;
+		READ(fourth, regs->r10);
+		key->object.op = (second & 0x7f) | ((u32)third == 2) << 8 | (fourth != 0) << 9;
 		break;
 	case CALL_POLL:
 		if (second == 1) {
@@ -520,6 +526,29 @@ int switched(u64 *ctx)
 		thread->since = 0;
 		thread->on = now;
 	}
+	return 0;
+}
+
+// Whoever wakes a thread runs here. `sched_wakeup` may run on the CPU of the woken thread instead.
+SEC("tp_btf/sched_waking")
+int waking(u64 *ctx)
+{
+	struct task_struct *task = (void *)ctx[0], *own = current_task();
+	u32 number = task->pid, own_number = own->pid;
+	struct thread *thread = map_find(&threads, &number);
+	if (!thread || !thread->since || thread->woken)
+		return 0;
+	struct thread *waker = map_find(&threads, &own_number);
+	if (!waker || waker->label != thread->label)
+		return 0;
+	// An interrupt also runs as the current thread. Then the thread is in no call to a futex.
+	struct pt_regs *regs = (void *)registers_of(own);
+	unsigned long call = 0;
+	READ(call, regs->orig_ax);
+	u32 at = (u32)call;
+	u32 *kind = map_find(&calls, &at);
+	if (kind && *kind == CALL_FUTEX)
+		thread->key.by = waker->phase == PHASE_NONE ? BY_THREAD : BY_REQUEST;
 	return 0;
 }
 

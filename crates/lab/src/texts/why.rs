@@ -15,6 +15,7 @@ texts! {
     LABEL_ANSWERS: "answers", "응답";
     LABEL_APPLICATION: "application", "앱";
     LABEL_CACHE: "cache", "캐시";
+    LABEL_CHECK: "check", "확인 방법";
     LABEL_CLIENTS: "clients", "클라이언트";
     LABEL_COLLECTIONS: "collections", "GC 시간";
     LABEL_COMMANDS: "commands", "명령";
@@ -34,6 +35,7 @@ texts! {
     LABEL_GREW: "grew", "늘어난 구간";
     LABEL_HANDSHAKES: "handshakes", "핸드셰이크";
     LABEL_HEAP: "heap", "힙";
+    LABEL_HELD: "held", "보유";
     LABEL_INSIDE: "inside", "앱 내부";
     LABEL_KEPT: "kept", "유지";
     LABEL_KILLED: "killed", "강제 종료";
@@ -44,6 +46,7 @@ texts! {
     LABEL_LOCKS: "locks", "잠금";
     LABEL_LOG: "log", "로그";
     LABEL_LOOP: "loop", "루프";
+    LABEL_MEASURED: "measured", "측정";
     LABEL_NEAR: "near", "응답 분포";
     LABEL_NEIGHBOURS: "neighbours", "다른 작업";
     LABEL_NOT_PROVED: "not proved", "증명 안 됨";
@@ -81,6 +84,10 @@ texts! {
     LABEL_WORKERS: "workers", "워커";
 
     // Sentences.
+    CHECK_ANSWERS: "make the change and run this command again: it helped if the good answers rise above {0}/s by 3 % or more", "바꾼 뒤 이 명령을 다시 실행하세요: 정상 응답이 초당 {0}건보다 3 % 이상 늘면 효과가 있습니다";
+    CHECK_FAILURES: "make the change and run this command again: it helped if clearly fewer than {0} of the requests fail", "바꾼 뒤 이 명령을 다시 실행하세요: 실패한 요청이 {0}보다 확실히 줄면 효과가 있습니다";
+    CHECK_LATENCY: "make the change and run this command again: it helped if p95 falls below {0} ms by 5 % or more", "바꾼 뒤 이 명령을 다시 실행하세요: p95가 {0} ms보다 5 % 이상 줄면 효과가 있습니다";
+    AT_SMALLEST_RATE: "at {0}/s, the smallest rate that failed; at the rate that you asked for, other limits hide it", "실패한 가장 낮은 속도인 초당 {0}건에서 측정했습니다. 요청한 속도에서는 다른 병목에 가려집니다";
     EVERY_RATE_DOWN_FAILED: "every rate down to {0}/s failed: start lower (--rate)", "초당 {0}건까지 낮춰도 모두 실패했습니다. 더 낮은 값에서 시작하세요(--rate)";
     POLICY: "POLICY  {0}", "POLICY (정책)  {0}";
     SHARED: "SHARED  {0}", "SHARED (여러 자원이 함께 제한)  {0}";

@@ -44,6 +44,20 @@ pub enum ThreadPhase {
     Answered,
 }
 
+/// Who ended a wait at a futex.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WokenBy {
+    /// That is not known, or the wait goes on.
+    #[default]
+    Unknown,
+    /// No thread of the process: a timeout, a signal, another process.
+    Nobody,
+    /// A thread of the process that has no request of a client.
+    Thread,
+    /// A thread of the process that has a request of a client.
+    Request,
+}
+
 /// The object behind the descriptor that a thread waits for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Behind {
@@ -99,6 +113,10 @@ pub struct Wait {
     pub futex: u64,
     /// The futex is certainly a lock, not a condition.
     pub is_mutex: bool,
+    /// The wait at the futex has a timeout.
+    pub is_timed: bool,
+    /// Who ended the wait at the futex.
+    pub by: WokenBy,
     /// Total time.
     pub ns: u64,
     /// How often.
@@ -139,6 +157,8 @@ pub enum TimeKind {
     Lock,
     /// Waited at a futex: a lock, or the condition that wakes an idle thread.
     Parked,
+    /// Waited for a thread of the same process that has no request: for its result.
+    Thread,
     /// Waited for another process, over a socket.
     Peer,
     /// Waited for the rest of a client's request.
@@ -165,6 +185,8 @@ pub struct Waits {
     pub process: String,
     /// Number of observed threads.
     pub threads: u64,
+    /// Number of threads that read requests of clients. 0 if that was not observed.
+    pub request_threads: u64,
     /// It is a Go program. Go's scheduler moves work between threads: their futexes are not locks of the program.
     pub is_go: bool,
     /// The shares below cover the time between reading a request and answering it. Otherwise they cover all time that
@@ -195,6 +217,8 @@ pub struct Lock {
     pub at: String,
     /// The process that has the lock in its memory.
     pub process: u32,
+    /// Only one thread can hold it. Otherwise it may also be a semaphore or a condition.
+    pub is_mutex: bool,
     /// Threads that waited for it.
     pub threads: u64,
     /// Mean number of waiting threads.
@@ -241,7 +265,14 @@ pub fn kind_of(wait: &Wait, is_go: bool) -> TimeKind {
     }
     match known {
         Call::Futex if is_go => TimeKind::Parked,
-        Call::Futex if wait.is_mutex || wait.phase == ThreadPhase::Asked => TimeKind::Lock,
+        Call::Futex if wait.is_mutex => TimeKind::Lock,
+        Call::Futex if wait.phase == ThreadPhase::Asked => match (wait.by, wait.is_timed) {
+            // Its own timeout ended it: Thread.sleep, a timer.
+            (WokenBy::Nobody, true) => TimeKind::Sleep,
+            (WokenBy::Unknown, true) => TimeKind::Parked,
+            (WokenBy::Thread, _) => TimeKind::Thread,
+            (WokenBy::Request, _) | (WokenBy::Nobody | WokenBy::Unknown, false) => TimeKind::Lock,
+        },
         Call::Futex => TimeKind::Parked,
         Call::Descriptor => behind(wait),
         Call::Poll if wait.behind != Behind::Nothing => behind(wait),
@@ -287,9 +318,17 @@ pub fn sum(
     seconds: f64,
 ) -> Waits {
     let per_second = |ns: u64| ns as f64 / 1e9 / seconds.max(1e-9);
-    let kinds: Vec<(TimeKind, &Wait)> = waits.iter().map(|wait| (kind_of(wait, is_go), wait)).collect();
+    let handed = handed_over(waits);
+    let kind = |wait: &Wait| match kind_of(wait, is_go) {
+        TimeKind::Sleep if handed.contains(&(wait.process, wait.futex)) => TimeKind::Lock,
+        kind => kind,
+    };
+    let kinds: Vec<(TimeKind, &Wait)> = waits.iter().map(|wait| (kind(wait), wait)).collect();
     let threads: BTreeSet<(u32, u32)> = waits.iter().map(|wait| (wait.process, wait.thread)).collect();
     let mut found = Waits { process: process.to_owned(), threads: threads.len() as u64, is_go, ..Waits::default() };
+    let readers = waits.iter().filter(|wait| wait.phase != ThreadPhase::None);
+    let readers: BTreeSet<(u32, u32)> = readers.map(|wait| (wait.process, wait.thread)).collect();
+    found.request_threads = readers.len() as u64;
     for (kind, wait) in &kinds {
         *found.all.entry(*kind).or_default() += per_second(wait.ns);
     }
@@ -325,6 +364,25 @@ pub fn sum(
     found
 }
 
+/// At least this part of the waits at a lock that is polled ends because a thread hands the lock over.
+const HANDED: f64 = 0.01;
+
+/// Futexes that threads of the process hand over. A timeout of a wait there is one look of a poll, as in Python: its
+/// threads look every 5 ms whether the interpreter is free (`sys.setswitchinterval`).
+fn handed_over(waits: &[Wait]) -> BTreeSet<(u32, u64)> {
+    let mut by: BTreeMap<(u32, u64), (u64, u64)> = BTreeMap::new();
+    for wait in waits.iter().filter(|wait| wait.futex != 0) {
+        let key = (wait.process, wait.futex);
+        if by.len() < KEYS_MAX || by.contains_key(&key) {
+            let (handed, all) = by.entry(key).or_default();
+            *all += wait.count;
+            *handed += if matches!(wait.by, WokenBy::Request | WokenBy::Thread) { wait.count } else { 0 };
+        }
+    }
+    let is_handed = |(handed, all): &(u64, u64)| *handed > 0 && *handed as f64 >= HANDED * *all as f64;
+    by.into_iter().filter(|(_, counts)| is_handed(counts)).map(|(key, _)| key).collect()
+}
+
 fn locks(counted: &[(TimeKind, &Wait)], wanted: TimeKind, per_second: &dyn Fn(u64) -> f64) -> Vec<Lock> {
     let mut by: BTreeMap<(u32, u64), (Lock, u64, BTreeSet<u32>)> = BTreeMap::new();
     for (_, wait) in counted.iter().filter(|(kind, _)| *kind == wanted) {
@@ -335,6 +393,7 @@ fn locks(counted: &[(TimeKind, &Wait)], wanted: TimeKind, per_second: &dyn Fn(u6
         let (lock, ns, threads) = by.entry(key).or_default();
         lock.at = if wait.futex == 0 { "a lock on a file".to_owned() } else { format!("futex {:#x}", wait.futex) };
         lock.process = wait.process;
+        lock.is_mutex |= wait.is_mutex;
         lock.count += wait.count;
         *ns += wait.ns;
         threads.insert(wait.thread);
@@ -453,6 +512,43 @@ mod tests {
             |is_mutex, is_go| kind_of(&Wait { futex: 1, is_mutex, ..wait(1, FUTEX, ThreadPhase::None, 1) }, is_go);
         assert_eq!((unknown(true, false), unknown(false, false)), (TimeKind::Lock, TimeKind::Parked));
         assert_eq!(unknown(true, true), TimeKind::Parked);
+    }
+
+    /// Thread.sleep is a wait at a futex with a timeout, which ends it. Nobody holds a lock meanwhile.
+    #[test]
+    fn a_thread_that_sleeps_waits_for_no_lock() {
+        let sleep = |thread, ms| Wait {
+            futex: 0x70 + u64::from(thread),
+            is_timed: true,
+            by: WokenBy::Nobody,
+            ..wait(thread, FUTEX, ThreadPhase::Asked, ms)
+        };
+        let ran = Wait { did: Did::Ran, call: -1, ..wait(1, -1, ThreadPhase::Answered, 50) };
+        let found = sum(("app", false), true, &[sleep(1, 450), sleep(2, 500), ran], &[], 1.0);
+        assert!((found.shares[&TimeKind::Sleep] - 0.95).abs() < 1e-9 && found.locks.is_empty(), "{found:?}");
+        assert_eq!((found.request_threads, found.is_of_requests), (2, true));
+        // A wait that goes on may be either.
+        let open = Wait { by: WokenBy::Unknown, ..sleep(1, 900) };
+        assert_eq!(kind_of(&open, false), TimeKind::Parked);
+        // A result of a thread that has no request is no lock either.
+        let result = Wait { by: WokenBy::Thread, is_timed: false, ..sleep(1, 900) };
+        assert_eq!(kind_of(&result, false), TimeKind::Thread);
+    }
+
+    #[test]
+    fn a_lock_that_is_polled_is_a_lock() {
+        let poll = Wait {
+            futex: 0x70,
+            is_timed: true,
+            by: WokenBy::Nobody,
+            count: 90,
+            ..wait(1, FUTEX, ThreadPhase::Asked, 450)
+        };
+        let got = Wait { by: WokenBy::Request, count: 3, ..poll.clone() };
+        let found = sum(("app", false), true, &[poll.clone(), got], &[], 1.0);
+        assert_eq!(found.shares.keys().collect::<Vec<_>>(), [&TimeKind::Lock]);
+        let found = sum(("app", false), true, &[poll], &[], 1.0);
+        assert_eq!(found.shares.keys().collect::<Vec<_>>(), [&TimeKind::Sleep]);
     }
 
     #[test]

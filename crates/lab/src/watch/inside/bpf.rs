@@ -12,7 +12,7 @@ use aya::{Btf, Ebpf, EbpfLoader};
 use weir_host as host;
 use weir_net::clock;
 
-use super::account::{Behind, Did, Exchange, ThreadPhase, Wait};
+use super::account::{Behind, Did, Exchange, ThreadPhase, Wait, WokenBy};
 use super::calls::{self, NUMBERS, is_mutex};
 use super::sample::Followed;
 
@@ -32,6 +32,7 @@ const NAME_MAX: usize = 40;
 const NEEDED: &[(&str, &str)] = &[
     ("forked", "sched_process_fork"),
     ("ended", "sched_process_exit"),
+    ("waking", "sched_waking"),
     ("woken", "sched_wakeup"),
     ("switched", "sched_switch"),
 ];
@@ -142,7 +143,8 @@ impl Tracer {
             let Some(key) = thread.get(40..) else { continue };
             if since > 0 && woken == 0 {
                 let ns = now_ns.saturating_sub(since.max(self.start_ns));
-                found.waits.extend(wait(key, ns, 1, ns));
+                let open = wait(key, ns, 1, ns);
+                found.waits.extend(open.map(|wait| Wait { by: WokenBy::Unknown, ..wait }));
             } else if on > 0 {
                 let ns = now_ns.saturating_sub(on);
                 let ran = |at| number(&thread, at);
@@ -261,6 +263,15 @@ fn phase(number: u8) -> ThreadPhase {
     }
 }
 
+/// `enum` of `waits.bpf.c`: who ended a wait.
+fn woken_by(number: u8) -> WokenBy {
+    match number {
+        1 => WokenBy::Thread,
+        2 => WokenBy::Request,
+        _ => WokenBy::Nobody,
+    }
+}
+
 /// `struct key`.
 fn wait(key: &[u8], ns: u64, count: u64, most_ns: u64) -> Option<Wait> {
     let object = key.get(24..)?;
@@ -282,6 +293,8 @@ fn wait(key: &[u8], ns: u64, count: u64, most_ns: u64) -> Option<Wait> {
         behind: behind(object, byte(object, 10) == 1),
         futex: address,
         is_mutex: is_mutex(op & 0x7f, op & 0x100 != 0),
+        is_timed: op & 0x200 != 0,
+        by: woken_by(byte(key, 18)),
         ns,
         count,
         most_ns,
@@ -369,14 +382,15 @@ mod tests {
             (Behind::Nothing, Behind::Nothing)
         );
         let mut key = [1u32, 9, 7, 202].iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();
-        key.extend([WAITS, 1, 0, 0, 0, 0, 0, 0]);
+        key.extend([WAITS, 1, 2, 0, 0, 0, 0, 0]);
         let mut futex = object(0, 0, 0, [0; 4], &[]);
-        futex[12..16].copy_from_slice(&0x100u32.to_ne_bytes());
+        futex[12..16].copy_from_slice(&0x300u32.to_ne_bytes());
         futex[16..24].copy_from_slice(&0x7f00u64.to_ne_bytes());
         key.extend(futex);
         let wait = wait(&key, 5, 2, 3).unwrap();
         assert_eq!((wait.label, wait.thread, wait.process, wait.call), (1, 9, 7, 202));
         assert_eq!((wait.phase, wait.futex, wait.is_mutex, wait.did), (ThreadPhase::Asked, 0x7f00, true, Did::Waits));
+        assert_eq!((wait.is_timed, wait.by), (true, WokenBy::Request));
         assert_eq!((is_mutex(6, false), is_mutex(9, true), is_mutex(0, false)), (true, false, false));
     }
 }

@@ -129,6 +129,7 @@ impl Sampler {
             Call::Futex => {
                 wait.futex = argument()?;
                 let (operation, value) = (argument()?, argument()?);
+                wait.is_timed = argument()? != 0;
                 wait.is_mutex = is_mutex((operation & 0x7f) as u32, value as u32 == 2);
             }
             Call::Events | Call::Sleep | Call::Child | Call::File | Call::Other => {}

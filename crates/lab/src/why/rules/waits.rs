@@ -21,6 +21,8 @@ const IN_USE: f64 = 0.85;
 const KEPT: u64 = 4;
 /// From this many requests in an application for each of its connections on, requests wait for a connection.
 const CROWDED: f64 = 1.3;
+/// From this mean number of threads on, several threads work at once beside those that wait for a lock.
+const SEVERAL: f64 = 1.5;
 /// Most sentences that are printed.
 const LINES_MAX: usize = 12;
 /// From this mean number of working threads on, a process is reported.
@@ -36,6 +38,22 @@ pub const RULES: &[Rule] = &[
         fires: |s| seen(s, &[(TimeKind::Lock, 0.93), (TimeKind::Ran, 0.07)], None, (900, 12.0)),
         // As many threads wait, but for requests.
         silent: |s| seen(s, &[(TimeKind::Ran, 0.9), (TimeKind::Lock, 0.1)], None, (900, 0.4)),
+    },
+    Rule {
+        id: "B65",
+        says: texts::THREADS_THAT_TAKE_REQUESTS_WAIT,
+        tier: Tier::Rest,
+        check: threads,
+        // Four threads that sleep, and 15 requests.
+        fires: |s| {
+            seen(s, &[(TimeKind::Sleep, 0.97), (TimeKind::Ran, 0.03)], None, (900, 3.95));
+            first(s).request_threads = 4;
+        },
+        // As many requests, but a thread for each.
+        silent: |s| {
+            seen(s, &[(TimeKind::Sleep, 0.97), (TimeKind::Ran, 0.03)], None, (900, 3.95));
+            first(s).request_threads = 16;
+        },
     },
     Rule {
         id: "B61",
@@ -92,6 +110,15 @@ fn seen(s: &mut Signals, shares: &[(TimeKind, f64)], peer: Option<(u64, f64)>, c
     s.inside = Some(Inside { is_traced: true, seconds: 10.0, processes: vec![waits], ..Inside::default() });
 }
 
+/// The waits of the only process of a case.
+fn first(s: &mut Signals) -> &mut Waits {
+    let inside = s.inside.get_or_insert_default();
+    if inside.processes.is_empty() {
+        inside.processes.push(Waits::default());
+    }
+    &mut inside.processes[0]
+}
+
 /// The waits of the applications that requests wait for.
 fn waiting(s: &Signals) -> impl Iterator<Item = &Waits> {
     let is_waited_for = wait_share(s) >= WAIT_SHARE;
@@ -109,13 +136,59 @@ fn lock(s: &Signals) -> Option<FiredRule> {
         (share >= MOST && waits.busy >= BUSY && lock.waiting >= BUSY * MOST).then_some((waits, lock))
     })?;
     let share = waits.shares.get(&TimeKind::Lock).copied().unwrap_or(0.0);
+    let beside = waits.busy * (1.0 - share);
     let found = FiredRule::new(say!(APPLICATION_LOCK_THREADS_WAIT, &waits.process), share)
         .with(texts::LABEL_LOCKS, told_lock(&waits.process, lock))
+        .with(texts::LABEL_HELD, told_beside(waits, beside))
         .with(texts::LABEL_THREADS, told_shares(waits))
         .with(texts::LABEL_CPU, cpu_of(s, &waits.process))
         .with(texts::LABEL_WAIT, wait(s))
         .slows(&[Segment::Wait]);
+    // A semaphore of several places, which guards a pool, lets several threads go on at once. One thread holds a lock.
+    if beside >= SEVERAL && !lock.is_mutex {
+        return Some(
+            found.knob(say!(LARGER_POOL_OR_LESS_UNDER_LOCK, digits(beside)), say!(ANSWERS_SECOND_GROW_POOL_UNTIL)),
+        );
+    }
     Some(found.knob(say!(LESS_WORK_UNDER_LOCK), say!(ANSWERS_SECOND_GROW_TIME)))
+}
+
+/// What the threads at requests do that do not wait for the lock: one of them holds it.
+fn told_beside(waits: &Waits, beside: f64) -> Said {
+    let part = |kind: TimeKind| waits.shares.get(&kind).copied().unwrap_or(0.0) * waits.busy / beside.max(1e-9);
+    let rest = waits.shares.keys().filter(|kind| !matches!(kind, TimeKind::Lock | TimeKind::Ran | TimeKind::Queue));
+    let most = rest.copied().max_by(|one, other| part(*one).total_cmp(&part(*other)));
+    let (ran, queued) = (percent(part(TimeKind::Ran)), percent(part(TimeKind::Queue)));
+    match most.filter(|kind| part(*kind) >= LEADING_MIN) {
+        Some(kind) => say!(BESIDE_WAIT, digits(beside), ran, queued, percent(part(kind)), named(kind)),
+        None => say!(BESIDE_RUN, digits(beside), ran, queued),
+    }
+}
+
+/// The threads that take requests are all at requests and wait, and more requests wait for a thread.
+fn threads(s: &Signals) -> Option<FiredRule> {
+    if connections(s).is_some() || lock(s).is_some() || slow(s).is_some() {
+        return None;
+    }
+    let apps = s.apps().count().max(1);
+    let (_, micros) = s.edge.steps.get("wait").copied().unwrap_or_default();
+    let inside = micros as f64 / 1e6 / s.seconds.max(1e-9) / apps as f64;
+    let waits = waiting(s).find(|waits| {
+        let all = waits.request_threads as f64;
+        let share = |kind: TimeKind| waits.shares.get(&kind).copied().unwrap_or(0.0);
+        let runs = share(TimeKind::Ran) + share(TimeKind::Queue) + share(TimeKind::Lock);
+        waits.is_of_requests && all > 0.0 && waits.busy >= IN_USE * all && inside >= CROWDED * all && runs < MOST
+    })?;
+    let rest = waits.shares.iter().filter(|(kind, _)| !matches!(kind, TimeKind::Ran | TimeKind::Queue));
+    let (kind, share) = rest.max_by(|one, other| one.1.total_cmp(other.1))?;
+    let all = waits.request_threads;
+    let found = FiredRule::new(say!(APPLICATION_THREADS_TAKE_REQUESTS, &waits.process, all), waits.busy / all as f64)
+        .with(texts::LABEL_THREADS, say!(THREADS_BUSY_WAIT, digits(waits.busy), all, percent(*share), named(*kind)))
+        .with(texts::LABEL_REQUESTS, told_clients(&waits.process, inside))
+        .with(texts::LABEL_CPU, cpu_of(s, &waits.process))
+        .with(texts::LABEL_WAIT, wait(s))
+        .slows(&[Segment::Wait]);
+    Some(squeezed(s, found, &waits.process).knob(say!(MORE_THREADS, wanted(inside)), say!(ANSWERS_GROW_THREADS)))
 }
 
 fn connections(s: &Signals) -> Option<FiredRule> {
@@ -201,21 +274,31 @@ pub fn leading(s: &Signals) -> Option<Said> {
             all.push((LEADING_MIN, text));
             continue;
         }
-        let kinds = [
-            (TimeKind::Lock, say!(A_LOCK)),
-            (TimeKind::Disk, say!(A_DISK)),
-            (TimeKind::Queue, say!(A_CPU)),
-            (TimeKind::Parked, say!(LOCK_WORK_PROC_DOES)),
-            (TimeKind::Sleep, say!(TIME_PASS)),
-            (TimeKind::Child, say!(CHILDS_END)),
-        ];
-        for (kind, what) in kinds {
-            let share = waits.shares.get(&kind).copied().unwrap_or(0.0);
-            all.push((share, say!(THREADS_WAIT_TIME, name, percent(share), what)));
+        // A peer is told with its address, above.
+        let told =
+            waits.shares.iter().filter(|(kind, _)| !matches!(kind, TimeKind::Ran | TimeKind::Peer | TimeKind::Client));
+        for (kind, share) in told {
+            all.push((*share, say!(THREADS_WAIT_TIME, name, percent(*share), named(*kind))));
         }
     }
     let (share, text) = all.into_iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
     (share >= LEADING_MIN).then_some(text)
+}
+
+/// The object of a wait, in words.
+fn named(kind: TimeKind) -> Said {
+    match kind {
+        TimeKind::Lock => say!(A_LOCK),
+        TimeKind::Disk => say!(A_DISK),
+        TimeKind::Queue => say!(A_CPU),
+        TimeKind::Parked => say!(LOCK_WORK_PROC_DOES),
+        TimeKind::Sleep => say!(TIME_PASS),
+        TimeKind::Child => say!(CHILDS_END),
+        TimeKind::Thread => say!(OTHER_THREAD),
+        TimeKind::Peer => say!(A_PEER),
+        TimeKind::Pipe => say!(A_PIPE),
+        TimeKind::Client | TimeKind::Idle | TimeKind::Ran | TimeKind::Other => say!(SOMETHING_ELSE),
+    }
 }
 
 /// All observations, a sentence each.
@@ -326,6 +409,36 @@ mod tests {
         }
         let text = "15.4 requests in app wait while its threads are idle: the program itself makes them wait, where weir cannot look";
         assert_eq!(leading(&s).as_deref(), Some(text));
+    }
+
+    /// Four threads that each sleep in a request: no lock, and more threads help.
+    #[test]
+    fn a_pool_of_threads_that_sleep_is_no_lock() {
+        let mut s = Signals::quiet();
+        seen(&mut s, &[(TimeKind::Sleep, 0.97), (TimeKind::Ran, 0.03)], None, (900, 3.95));
+        first(&mut s).request_threads = 4;
+        assert_eq!(lock(&s), None);
+        let found = threads(&s).unwrap_or_default();
+        assert_eq!(found.subject, "application app: its 4 threads that take requests");
+        assert!(found.knob.contains("more threads (about 10)"), "{}", found.knob);
+        assert!(found.evidence[0].1.contains("97 % of their time for a time to pass"), "{found:?}");
+    }
+
+    #[test]
+    fn who_works_beside_the_waiting_is_told() {
+        let mut s = Signals::quiet();
+        seen(&mut s, &[(TimeKind::Lock, 0.9), (TimeKind::Ran, 0.1)], None, (900, 10.0));
+        let found = lock(&s).unwrap_or_default();
+        assert!(found.evidence[1].1.contains("other threads at requests: they ran 100 %"), "{found:?}");
+        assert!(found.knob.contains("more threads do not help"));
+        // Three go on at once: it may be a pool of three.
+        seen(&mut s, &[(TimeKind::Lock, 0.7), (TimeKind::Sleep, 0.3)], None, (900, 10.0));
+        let found = lock(&s).unwrap_or_default();
+        assert!(found.evidence[1].1.contains("waited 100 % for a time to pass"), "{found:?}");
+        assert!(found.knob.contains("3.00 at once"), "{}", found.knob);
+        // A mutex of the C library is no pool.
+        first(&mut s).locks[0].is_mutex = true;
+        assert!(lock(&s).unwrap_or_default().knob.contains("more threads do not help"));
     }
 
     #[test]
