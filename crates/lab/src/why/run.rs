@@ -19,6 +19,7 @@ use crate::metric::digits;
 use crate::said::{Said, say};
 use crate::stack::{self, LabDirectory, Spec};
 use crate::store;
+use crate::texts;
 use crate::watch::probe::node;
 use crate::watch::{WatchPlan, tap};
 
@@ -125,10 +126,8 @@ impl Lab<'_> {
         }
         facts.grew = grew;
         facts.half = half;
-        let is_named =
-            facts.findings.first().is_some_and(|finding| matches!(finding.rule.tier, Tier::Policy | Tier::Limit));
         let mut proving = load.clone();
-        if facts.is_saturated && !is_named {
+        if facts.is_saturated && !is_answered(&facts.findings) {
             self.knee(&mut facts, &mut proving)?;
         }
         if let Some(why) = &facts.contradiction {
@@ -244,7 +243,7 @@ impl Lab<'_> {
             let grew = facts.half.as_ref().filter(|_| half_holds).map(|half| growth(half, &at_knee));
             let there = rules::find(&at_knee, grew.as_deref());
             if !there.is_empty() {
-                facts.findings = there;
+                facts.findings = with_asked_evidence(there, &facts.full, high);
             }
         }
         let low = facts.knee.unwrap_or(high);
@@ -306,6 +305,32 @@ fn fails_alike(full: &Signals, half: &Signals) -> bool {
     let good = |s: &Signals| s.load.well as f64 / s.load.sent.max(1) as f64;
     let both_fail = full.failed_share() > FAILED_MAX && half.failed_share() > FAILED_MAX;
     both_fail && full.load.well > 0 && good(half) <= good(full) * ALIKE
+}
+
+/// Whether errors have named the limit, so that no search for a knee tells more: a policy, a limit that was met, or a
+/// rule that explains failures and no latency.
+fn is_answered(findings: &[Finding]) -> bool {
+    findings.first().is_some_and(|finding| {
+        let is_of_errors = finding.rule.tier == Tier::Rest && finding.found.explains.is_empty();
+        matches!(finding.rule.tier, Tier::Policy | Tier::Limit) || is_of_errors
+    })
+}
+
+/// The suspects of the smallest rate that failed, with the evidence of the load that was asked for. A suspect that only
+/// the smaller rate shows keeps its evidence, and that rate is named.
+fn with_asked_evidence(there: Vec<Finding>, full: &Signals, rate: f64) -> Vec<Finding> {
+    let asked = |finding: Finding| {
+        let found = match (finding.rule.check)(full) {
+            Some(found) if found.subject == finding.found.subject => found,
+            _ => {
+                let mut found = finding.found;
+                found.evidence.insert(0, (texts::LABEL_MEASURED, say!(AT_SMALLEST_RATE, digits(rate))));
+                found
+            }
+        };
+        Finding { found, ..finding }
+    };
+    there.into_iter().map(asked).collect()
 }
 
 /// The largest rate that held, if a block held at any rate. Until then, the lower end of the search is a guess.
@@ -389,6 +414,39 @@ mod tests {
         assert_eq!(contradiction(270.0, 280.0), None);
         // A half load that failed gives nothing to compare with.
         assert_eq!(contradiction(36.0, 0.0), None);
+    }
+
+    fn full_application(cpu: f64) -> Signals {
+        let mut s = Signals::quiet();
+        (s.processes[1].cpus, s.processes[1].cpu) = (2.0, cpu);
+        s.processes[1].threads = vec![(0.6, 0.0), (0.5, 0.0), (0.4, 0.0), (0.4, 0.0)];
+        s
+    }
+
+    /// The search ends at a rate that nobody asked for: its figures are not those of the load.
+    #[test]
+    fn evidence_is_of_the_load_that_was_asked_for() {
+        let (asked, at_knee) = (full_application(1.96), full_application(1.82));
+        let there = rules::find(&at_knee, None);
+        assert_eq!((there[0].rule.id, there[0].found.evidence[0].1.contains("1.82")), ("B20", true));
+        let found = with_asked_evidence(there.clone(), &asked, 120.0);
+        assert!(found[0].found.evidence[0].1.contains("1.96 CPUs used"), "{:?}", found[0].found);
+        // The asked load does not show it.
+        let found = with_asked_evidence(there, &Signals::quiet(), 120.0);
+        assert!(found[0].found.evidence[0].1.starts_with("at 120/s"), "{:?}", found[0].found);
+        assert!(found[0].found.evidence[1].1.contains("1.82 CPUs used"));
+    }
+
+    #[test]
+    fn what_errors_have_named_needs_no_search() {
+        let of = |id: &str| {
+            let mut s = Signals::quiet();
+            let rule = rules::all().find(|rule| rule.id == id).unwrap();
+            (rule.fires)(&mut s);
+            is_answered(&rules::find(&s, None))
+        };
+        assert!(of("B42") && of("P02") && of("P08"), "{} {} {}", of("B42"), of("P02"), of("P08"));
+        assert!(!of("B20") && !of("B62") && !is_answered(&[]));
     }
 
     #[test]

@@ -10,15 +10,18 @@ use super::arm::Elasticity;
 use super::asked::Why;
 use super::prove::Proof;
 use super::quiet;
-use super::rule::{Segment, Squeeze, Tier, percent};
+use super::rule::{Segment, Squeeze, Tier, of, percent};
 use super::rules::{Finding, waits};
 use super::signals::{Role, Signals};
 use super::told;
-use super::tried::{Copied, Tried};
+use super::tried::{Copied, Tried, Word};
 use super::widen;
 use crate::metric::digits;
 use crate::said::{self, Said, Text, left, say, shown, shown_list};
 use crate::texts;
+
+/// If a larger part of the requests fails, a remedy is judged by the failures.
+const FAILED_MAX: f64 = 0.03;
 
 /// All facts at the end of a run.
 #[derive(Clone, Default)]
@@ -106,6 +109,7 @@ pub fn outcome(facts: &EndFacts, it: &Why) -> Value {
         ("relaxed", relaxed(facts).as_ref()),
         ("next", next_limit(facts, named).as_ref()),
         ("cpus", facts.cpus.as_ref()),
+        ("check", named.and_then(|_| check(facts)).as_ref()),
     ] {
         said::keep(&mut outcome, name, said);
     }
@@ -119,6 +123,18 @@ pub fn outcome(facts: &EndFacts, it: &Why) -> Value {
         said::keep_list(&mut outcome, name, &all);
     }
     outcome
+}
+
+/// How the user can check a remedy that the lab cannot try.
+fn check(facts: &EndFacts) -> Option<Said> {
+    let cannot = facts.tried.as_ref().is_none_or(|tried| tried.name == Word::CannotBeTried.name());
+    let full = &facts.full;
+    let failing = full.failed_share() > FAILED_MAX;
+    cannot.then(|| match () {
+        () if failing => say!(CHECK_FAILURES, of(full.failed(), full.load.sent)),
+        () if facts.is_saturated || full.load.is_closed => say!(CHECK_ANSWERS, digits(full.goodput())),
+        () => say!(CHECK_LATENCY, digits(full.load.ms[2])),
+    })
 }
 
 /// The values that could not be read, of the block and of the probed programs.
@@ -394,6 +410,7 @@ pub fn told(run: &Value, language: Language) -> VerdictLines {
         let mut line = |label: &str, text: &str| told.remedy.extend(fact(label, text));
         line(of(texts::LABEL_TRY), &shown(lead, "knob", language));
         line(of(texts::LABEL_TRIED), &shown(&run["tried"], "text", language));
+        line(of(texts::LABEL_CHECK), &shown(run, "check", language));
         let next = if run["next"].is_string() { format!("; {}", shown(run, "next", language)) } else { String::new() };
         line(of(texts::LABEL_EXPECT), &(shown(lead, "expect", language) + &next));
         let verify = run["verify"].as_str().unwrap_or_default();
@@ -544,6 +561,20 @@ mod tests {
         );
         let korean = text(&run, Language::Korean);
         assert!(korean.contains("초당 12.5건까지 낮춰도"), "{korean}");
+    }
+
+    #[test]
+    fn a_remedy_that_cannot_be_tried_says_how_to_check_it() {
+        let checked = |facts: &EndFacts| check(facts).map(|said| said.en().to_owned());
+        let tried = |word| EndFacts { tried: Some(Tried::without(word, "x")), ..facts() };
+        let failing = checked(&tried(Word::CannotBeTried));
+        assert!(failing.is_some_and(|text| text.contains("fewer than 400 of 2000 (20 %) of the requests fail")));
+        assert_eq!(checked(&tried(Word::Helps)), None);
+        let full = Signals::quiet();
+        let answers = checked(&EndFacts { full: full.clone(), ..tried(Word::CannotBeTried) });
+        assert!(answers.is_some_and(|text| text.contains("above 200/s")));
+        let quiet = EndFacts { full, is_saturated: false, ..tried(Word::CannotBeTried) };
+        assert!(checked(&quiet).is_some_and(|text| text.contains("p95 falls below 4.00 ms")));
     }
 
     /// A command that compares with a file that does not exist cannot be run.
