@@ -144,7 +144,6 @@ texts! {
     APPLICATION_WORKERS: "application {0}: its workers", "앱 {0}: 워커";
     BUSY: "{0} of {1} busy", "{1}개 중 {0}개 사용 중";
     TIMES_APPLICATION_LOGGED_REACHED: "{0} times the application logged that it reached its limit of workers", "앱이 워커 한도에 도달했다고 로그에 {0}번 남겼습니다";
-    APPLICATION_POOL_OWN_THREADS: "application at {0}: a pool of its own (threads, processes, connections)", "{0}의 앱: 앱 내부의 풀 (스레드, 프로세스, 연결)";
     APPLICATION_OWN_POOL: "application {0} at {1}: a pool of its own (threads, processes, connections)", "앱 {0} ({1}): 앱 내부의 풀 (스레드, 프로세스, 연결)";
     CONNECTIONS_WAITED_APPLICATION_ACCEPT: "{0} connections of {1} waited for the application to accept them", "연결 {1}개 중 {0}개가 앱의 accept를 기다렸습니다";
     IF_POOL_LIMIT_ANSWERS: "if the pool is the limit, answers a second grow with it; if not, the limit is the resource that its workers wait for", "풀이 병목이면 풀을 늘릴 때 초당 응답도 늘어납니다. 늘지 않으면 워커가 기다리는 자원이 병목입니다";

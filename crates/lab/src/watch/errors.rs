@@ -16,6 +16,12 @@ const LOG_MAX: u64 = 64 << 20;
 /// Messages of servers behind the edge: Apache's mpm_prefork, mpm_worker and mpm_event; PHP-FPM's pools.
 const NO_WORKER: [&str; 2] = ["server reached MaxRequestWorkers setting", "server reached pm.max_children setting"];
 
+/// Messages of servers behind the edge about a process of theirs that ended: PHP-FPM, Apache, gunicorn, uWSGI.
+const ENDED: [&str; 5] = ["exited on signal", "exit signal ", "WORKER TIMEOUT", "was sent SIGKILL", "DAMN ! worker"];
+
+/// A disk that takes nothing: ENOSPC, EDQUOT, EROFS.
+const NO_ROOM: [&str; 3] = ["(28: ", "(122: ", "(30: "];
+
 /// Most zones that are counted separately. Lines of further zones are counted without a zone.
 const ZONES_MAX: usize = 64;
 /// Most bytes of a zone's name.
@@ -61,8 +67,10 @@ pub fn count(log: &Path, from: u64) -> (BTreeMap<String, u64>, Option<Said>) {
 }
 
 fn kind(line: &str) -> Option<&'static str> {
-    let no_worker = || NO_WORKER.iter().any(|words| line.contains(words)).then_some("workers");
-    Message::of(line).map(Message::name).or_else(no_worker)
+    let has = |words: &[&str]| words.iter().any(|words| line.contains(words));
+    let other = [("workers", has(&NO_WORKER)), ("ended", has(&ENDED)), ("no_room", has(&NO_ROOM))];
+    let own = || other.iter().find(|(_, is_it)| *is_it).map(|(kind, _)| *kind);
+    Message::of(line).map(Message::name).or_else(own)
 }
 
 /// The effect of a limit, and the zone that it counts in. `None` for a dry run, which has no effect.
@@ -88,12 +96,25 @@ mod tests {
             2026/01/01 [warn] 1#1: 32 worker_connections are not enough, reusing connections\n\
             [crit] 5#5: *1 connect() to 127.0.0.1:3 failed (99: Cannot assign requested address) while connecting\n\
             [error] 5#5: *7 upstream timed out (110: Connection timed out) while reading response header from upstream\n\
+            [30-Nov-2026 10:00:00] WARNING: [pool www] child 9 exited on signal 9 (SIGKILL) after 3.4 seconds from start\n\
+            [crit] 5#5: *9 pwritev() \"/c/1\" failed (28: No space left on device) while reading upstream\n\
             [info] something else\n";
         std::fs::write(&log, text).unwrap();
         let of = |kind: &str, count| (kind.to_owned(), count);
         assert_eq!(
             count(&log, 0),
-            ([of("connections", 1), of("recycled", 1), of("no_port", 1), of("read_timeout", 1)].into(), None)
+            (
+                [
+                    of("connections", 1),
+                    of("ended", 1),
+                    of("no_room", 1),
+                    of("recycled", 1),
+                    of("no_port", 1),
+                    of("read_timeout", 1),
+                ]
+                .into(),
+                None
+            )
         );
         assert_eq!(count(&log, text.len() as u64), (BTreeMap::new(), None));
         std::fs::remove_file(&log).unwrap();

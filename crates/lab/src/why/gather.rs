@@ -11,10 +11,10 @@ use weir_host as host;
 use weir_load::record::Hdr;
 
 use super::known::KnownBlock;
-use super::policies::policies;
+use super::policies::{excluded, outages, policies};
 use super::sent;
 use super::served;
-use super::signals::{Conf, EdgeSignals, HostSignals, Machine, ProcessSignals, Role, Signals};
+use super::signals::{CacheConf, Conf, EdgeSignals, HostSignals, Machine, ProcessSignals, Role, Signals};
 use super::told;
 use super::unread;
 use crate::block::{Block, BlockSettings};
@@ -396,7 +396,9 @@ fn hosts(watched: &Watched, spec: &Spec) -> Vec<HostSignals> {
                     / looks;
             host.questions = questions(&seen);
             let bits = to.1.devices.keys().map(|device| carried(&seen, device));
-            host.link_bits = bits.fold(0.0, f64::max);
+            let busier = |link: &(f64, f64)| link.0.max(link.1);
+            let (received, sent) = bits.max_by(|one, other| busier(one).total_cmp(&busier(other))).unwrap_or_default();
+            (host.link_bits, host.link_sends) = (received.max(sent), sent > received);
             let rate = spec.hosts.iter().find(|known| known.name == name).and_then(|known| known.rate_kbit);
             host.link_max = rate.map(|kbit| kbit as f64 * 1000.0);
             Some(host)
@@ -407,9 +409,9 @@ fn hosts(watched: &Watched, spec: &Spec) -> Vec<HostSignals> {
 /// Least number of intervals between samples for the rate of a link.
 const INTERVALS_MIN: usize = 4;
 
-/// Bits a second of a device in its busier direction, while it carried traffic. Leaves out the samples before and
-/// after the load, and the two intervals in which the load began and ended.
-fn carried(seen: &[(u64, &HostTick)], device: &str) -> f64 {
+/// Bits a second that a device received and sent while it carried traffic. Leaves out the samples before and after the
+/// load, and the two intervals in which the load began and ended.
+fn carried(seen: &[(u64, &HostTick)], device: &str) -> (f64, f64) {
     let counts: Vec<(u64, (u64, u64))> =
         seen.iter().filter_map(|(at, tick)| tick.devices.get(device).map(|count| (*at, *count))).collect();
     let grew = |pair: &[(u64, (u64, u64))]| pair.first().zip(pair.last()).is_some_and(|(then, now)| then.1 != now.1);
@@ -418,12 +420,13 @@ fn carried(seen: &[(u64, &HostTick)], device: &str) -> f64 {
     let last = counts.len().saturating_sub(1 + counts.windows(2).rev().take_while(|pair| !moving(pair)).count());
     let (from, to) =
         if last.saturating_sub(first) >= INTERVALS_MIN + 2 { (first + 1, last - 1) } else { (first, last) };
-    let (Some((at, then)), Some((end, now))) = (counts.get(from), counts.get(to)) else { return 0.0 };
+    let (Some((at, then)), Some((end, now))) = (counts.get(from), counts.get(to)) else { return (0.0, 0.0) };
     let seconds = end.saturating_sub(*at) as f64 / 1000.0;
     if seconds <= 0.0 {
-        return 0.0;
+        return (0.0, 0.0);
     }
-    now.0.saturating_sub(then.0).max(now.1.saturating_sub(then.1)) as f64 * 8.0 / seconds
+    let bits = |now: u64, then: u64| now.saturating_sub(then) as f64 * 8.0 / seconds;
+    (bits(now.0, then.0), bits(now.1, then.1))
 }
 
 /// Datagrams without an answer yet, mean over the samples, and the number of sent datagrams.
@@ -464,7 +467,8 @@ fn machine(ticks: &[Tick], foreign: f64) -> Machine {
 /// The settings of a configuration, as far as rules need them. Of several values, the one that limits first.
 pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
     let mut found = Conf { is_weir, can_keep: is_weir, has_upgrade: is_weir, ..Conf::default() };
-    found.policies = policies(tree);
+    (found.policies, found.outages) = (policies(tree), outages(tree));
+    found.cache = cache(tree);
     let mut all: Vec<&Statement> = tree.root.iter().collect();
     let (mut speaks_11, mut clears) = (false, false);
     let (mut named, mut passed) = (Vec::new(), Vec::new());
@@ -477,6 +481,9 @@ pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
             "worker_connections" => found.worker_connections = number,
             "worker_rlimit_nofile" => found.worker_rlimit_nofile = number,
             "keepalive" => found.keepalive = found.keepalive.max(number),
+            "proxy_next_upstream" => {
+                found.next_upstream = Some(statement.args.iter().map(|word| word.text.clone()).collect());
+            }
             "proxy_http_version" => speaks_11 |= first == "1.1",
             "proxy_set_header" if first.eq_ignore_ascii_case("connection") => {
                 clears |= statement.text(1).is_empty() || statement.text(1).starts_with('$')
@@ -507,6 +514,8 @@ pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
             "upstream" => {
                 found.has_upstream = true;
                 named.push(first.to_owned());
+                let requests = statement.named("keepalive_requests").filter_map(|one| one.text(0).parse().ok());
+                found.upstream_requests = found.upstream_requests.into_iter().chain(requests).min();
                 let is_used =
                     |server: &&Statement| !server.words().any(|word| matches!(word.text.as_str(), "down" | "backup"));
                 let servers = statement.named("server").filter(is_used).map(|server| server.text(0).to_owned());
@@ -527,6 +536,24 @@ pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
     }
     found.can_keep |= speaks_11 && clears;
     found.passed = passed.into_iter().find(|server| !named.contains(server));
+    found
+}
+
+/// The statements about a cache that decide what it stores. The modules of nginx use the same names after their prefix.
+fn cache(tree: &Tree) -> CacheConf {
+    let mut found = CacheConf { excluded: excluded(tree), ..CacheConf::default() };
+    let mut open: Vec<&Statement> = tree.root.iter().collect();
+    while let Some(statement) = open.pop() {
+        open.extend(statement.children());
+        let name = statement.name.text.split_once('_').map_or("", |(_, name)| name);
+        match name {
+            "cache_key" => found.key = Some(statement.text(0).to_owned()),
+            "cache_valid" => found.has_valid = true,
+            "cache_min_uses" => found.min_uses = found.min_uses.max(statement.text(0).parse().unwrap_or(1)),
+            "ignore_headers" => found.ignored.extend(statement.args.iter().map(|word| word.text.to_ascii_lowercase())),
+            _ => {}
+        }
+    }
     found
 }
 
@@ -566,8 +593,8 @@ mod tests {
     #[test]
     fn a_configuration_says_what_binds() {
         let text = "worker_processes 1; events { worker_connections 32; } http {
-            upstream app { server localhost:3000; keepalive 64; }
-            proxy_cache_path /c keys_zone=one:1m; proxy_read_timeout 2m;
+            upstream app { server localhost:3000; keepalive 64; keepalive_requests 5; }
+            proxy_next_upstream error http_503; proxy_cache_path /c keys_zone=one:1m; proxy_read_timeout 2m;
             server { listen 80 backlog=8; listen 443 ssl; proxy_cache one; proxy_cache_lock on;
               location / { proxy_http_version 1.1; proxy_set_header Connection \"\"; proxy_read_timeout 500ms; } } }";
         let found = conf(&tree(text), false);
@@ -579,6 +606,10 @@ mod tests {
         let other = conf(&tree(&format!("{named} location /b {{ proxy_pass http://b:3000/x; }} }} }}")), false);
         assert_eq!((other.passed.as_deref(), other.gzip_level), (Some("b:3000"), 6));
         assert_eq!(conf(&tree(&format!("{named} }} }}")), false).passed, None);
+        assert_eq!(
+            (found.upstream_requests, found.next_upstream.unwrap().join(" ")),
+            (Some(5), "error http_503".into())
+        );
         assert_eq!(found.timeouts["proxy_read_timeout"], 500);
         assert!(!conf(&tree("http { proxy_http_version 1.1; }"), false).can_keep);
     }
@@ -594,11 +625,12 @@ mod tests {
             .collect();
         let seen: Vec<(u64, &HostTick)> =
             ticks.iter().enumerate().map(|(number, tick)| (number as u64 * 250, tick)).collect();
-        assert!((carried(&seen, "eth0") - 4e6).abs() < 1.0, "{}", carried(&seen, "eth0"));
-        assert_eq!(carried(&seen, "eth1"), 0.0);
+        let (received, sent) = carried(&seen, "eth0");
+        assert!((sent - 4e6).abs() < 1.0 && (received - 4e5).abs() < 1.0, "{received} {sent}");
+        assert_eq!(carried(&seen, "eth1"), (0.0, 0.0));
         // There are too few samples to leave any out.
-        assert!((carried(&seen[2..6], "eth0") - 310_000.0 * 8.0 / 0.75).abs() < 1.0);
-        assert_eq!(carried(&seen[..2], "eth0"), 0.0);
+        assert!((carried(&seen[2..6], "eth0").1 - 310_000.0 * 8.0 / 0.75).abs() < 1.0);
+        assert_eq!(carried(&seen[..2], "eth0"), (0.0, 0.0));
     }
 
     #[test]

@@ -52,6 +52,46 @@ pub fn policies(tree: &Tree) -> Vec<Policy> {
     found
 }
 
+/// The statements that take servers out of use: `health_check`, and `max_fails` with its defaults. nginx never takes the
+/// only server of an upstream out of use.
+pub fn outages(tree: &Tree) -> Vec<Policy> {
+    let mut found = Vec::new();
+    let mut open: Vec<&Statement> = tree.root.iter().rev().collect();
+    while let Some(statement) = open.pop() {
+        open.extend(statement.children().iter().rev());
+        let outage = |directive: &str, text: String, of: &str, place: &Statement| Policy {
+            directive: directive.to_owned(),
+            text,
+            of: of.to_owned(),
+            status: 502,
+            at: at(tree, place),
+            ..Policy::default()
+        };
+        match statement.name.text.as_str() {
+            "health_check" => found.push(outage("health_check", written(statement), "", statement)),
+            "upstream" => {
+                let own: Vec<&Statement> = statement.named("server").filter(|server| !server.is_block()).collect();
+                let fails = |server: &&&Statement| word(server, "max_fails=") != Some("0");
+                for server in own.iter().filter(fails).filter(|_| own.len() > 1) {
+                    // nginx: "By default, the number of unsuccessful attempts is set to 1", "fail_timeout ... 10 seconds".
+                    let (most, time) = (word(server, "max_fails="), word(server, "fail_timeout="));
+                    let (most, time) = (most.unwrap_or("1"), time.unwrap_or("10s"));
+                    let text = format!("server {} max_fails={most} fail_timeout={time}", server.text(0));
+                    found.push(outage("max_fails", text, statement.text(0), server));
+                }
+            }
+            _ => {}
+        }
+        found.truncate(POLICIES_MAX);
+    }
+    found
+}
+
+/// A statement as it is written, without its block.
+fn written(statement: &Statement) -> String {
+    statement.words().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ")
+}
+
 /// The rates of `limit_req_zone`, keyed by zone.
 fn zones(block: &[Statement], rates: &mut BTreeMap<String, String>) {
     for statement in block {
@@ -93,7 +133,7 @@ fn walk(tree: &Tree, block: &[Statement], outer: &Scope, rates: &BTreeMap<String
 /// The policy that one statement sets, if any.
 fn policy(statement: &Statement, scope: &Scope, rates: &BTreeMap<String, String>) -> Option<Policy> {
     let (name, first) = (statement.name.text.as_str(), statement.text(0));
-    let written = statement.words().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+    let written = written(statement);
     let plain = Policy { directive: name.to_owned(), text: written.clone(), ..Policy::default() };
     let answers = |status: u16| Some(Policy { status, ..plain.clone() });
     match name {
@@ -122,6 +162,20 @@ fn policy(statement: &Statement, scope: &Scope, rates: &BTreeMap<String, String>
     }
 }
 
+/// The first `proxy_no_cache` or `proxy_cache_bypass` of any module, with its place.
+pub fn excluded(tree: &Tree) -> Option<Policy> {
+    let mut open: Vec<&Statement> = tree.root.iter().rev().collect();
+    while let Some(statement) = open.pop() {
+        open.extend(statement.children().iter().rev());
+        let name = statement.name.text.as_str();
+        if name.ends_with("_no_cache") || name.ends_with("_cache_bypass") {
+            let (directive, text) = (name.to_owned(), written(statement));
+            return Some(Policy { directive, text, at: at(tree, statement), ..Policy::default() });
+        }
+    }
+    None
+}
+
 /// The file, relative to the directory of the main configuration file, and the line.
 fn at(tree: &Tree, statement: &Statement) -> String {
     let Some(source) = tree.source(&statement.at) else { return String::new() };
@@ -148,6 +202,24 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use weir_conf::MemoryFiles;
+
+    #[test]
+    fn what_takes_servers_out_of_use_is_found_with_its_defaults() {
+        let text = "http {\n upstream one { server a:1; }\n upstream two { server a:1 max_fails=0;\n server b:1;\n server c:1 max_fails=3 fail_timeout=5s; }\n\
+            server { location / { health_check uri=/up; proxy_no_cache $cookie_s; } } }";
+        let files = MemoryFiles::new().with("/n.conf", text);
+        let (tree, _) = weir_conf::load(&files, "/n.conf", "/", &|_| false);
+        let found: Vec<String> = outages(&tree).iter().map(|one| format!("{} at {}", one.text, one.at)).collect();
+        assert_eq!(
+            found,
+            [
+                "server b:1 max_fails=1 fail_timeout=10s at n.conf:4",
+                "server c:1 max_fails=3 fail_timeout=5s at n.conf:5",
+                "health_check uri=/up at n.conf:6",
+            ]
+        );
+        assert_eq!(excluded(&tree).map(|one| one.text).as_deref(), Some("proxy_no_cache $cookie_s"));
+    }
 
     #[test]
     fn each_policy_is_found_with_its_line_and_its_number() {

@@ -134,9 +134,17 @@ fn edits_of(wanted: &Statement, tree: &Tree, source: &Tree) -> Result<Vec<Edit>,
         "worker_processes" | "worker_rlimit_nofile" => at_top(name, &line, tree),
         "worker_connections" => in_block("events", name, &line, tree),
         _ if name.starts_with("proxy_") => beside_proxy_pass(wanted, tree, &line),
-        _ if ["gzip", "ssl_session_", "keepalive_", "sendfile", "open_file_cache"]
-            .iter()
-            .any(|known| name.starts_with(known)) =>
+        _ if [
+            "gzip",
+            "ssl_session_",
+            "keepalive_",
+            "sendfile",
+            "open_file_cache",
+            "client_max_body_size",
+            "large_client_",
+        ]
+        .iter()
+        .any(|known| name.starts_with(known)) =>
         {
             in_block("http", name, &line, tree)
         }

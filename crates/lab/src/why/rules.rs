@@ -8,6 +8,7 @@ mod inside;
 mod limits;
 mod load;
 mod network;
+mod outage;
 mod policy;
 mod upstream;
 pub(super) mod waits;
@@ -26,6 +27,7 @@ pub const FINDINGS_MAX: usize = 3;
 pub fn all() -> impl Iterator<Item = &'static Rule> {
     [
         policy::RULES,
+        outage::RULES,
         limits::RULES,
         cpu::RULES,
         inside::RULES,

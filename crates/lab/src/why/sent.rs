@@ -49,6 +49,7 @@ pub(super) fn load(
         offered: known.offered,
         length_s: known.length_s,
         accepts_gzip: accepts_gzip(&known.spec.client.argv),
+        is_get: is_path(&known.spec.client.argv).then_some(true),
         is_closed: known.is_closed,
         connections: known.connections,
         // Requests that failed before they were sent count as wanted.
@@ -80,15 +81,20 @@ pub(super) fn load(
     }
 }
 
+/// Whether the load asks for one URL, with GET. Otherwise it is a script.
+fn is_path(argv: &[String]) -> bool {
+    argv.iter().any(|word| word.starts_with("http://") || word.starts_with("https://"))
+        && !argv.iter().any(|word| word == "-t")
+}
+
 /// Whether the requests of a load accept compressed answers. `None`: unknown, for a script, since its steps set that.
 fn accepts_gzip(argv: &[String]) -> Option<bool> {
-    let is_url = argv.iter().any(|word| word.starts_with("http://") || word.starts_with("https://"));
     let fields = argv.windows(2).filter(|pair| pair.first().is_some_and(|flag| flag == "-H"));
     let is_asked = |field: &String| {
         let field = field.to_ascii_lowercase();
         field.split_once(':').is_some_and(|(name, value)| name.trim() == "accept-encoding" && value.contains("gzip"))
     };
-    (is_url && !argv.iter().any(|word| word == "-t")).then(|| fields.filter_map(|pair| pair.get(1)).any(is_asked))
+    is_path(argv).then(|| fields.filter_map(|pair| pair.get(1)).any(is_asked))
 }
 
 /// The windows of a block, as long as there were requests to send.
@@ -163,5 +169,7 @@ mod tests {
         assert_eq!(of("weir|load|http://127.0.0.1/|-H|Accept-Encoding: br, gzip"), Some(true));
         assert_eq!(of("weir|load|http://127.0.0.1/|-H|X: gzip"), Some(false));
         assert_eq!(of("weir|load|a.yml|-t|http://127.0.0.1"), None);
+        let is_path = |text: &str| is_path(&text.split('|').map(str::to_owned).collect::<Vec<_>>());
+        assert!(is_path("weir|load|http://127.0.0.1/") && !is_path("weir|load|a.yml|-t|http://127.0.0.1"));
     }
 }

@@ -86,6 +86,8 @@ pub struct LoadSignals {
     pub length_s: f64,
     /// Whether the requests accept compressed answers. `None`: unknown, for a script.
     pub accepts_gzip: Option<bool>,
+    /// Every request is a GET. `None`: unknown, for a script.
+    pub is_get: Option<bool>,
     /// A closed loop: each connection sends its next request as soon as it has an answer.
     pub is_closed: bool,
     /// Connections of a load on one URL.
@@ -146,6 +148,10 @@ pub struct Conf {
     pub keepalive: Option<u64>,
     /// Upstream connections are kept if there is a pool: HTTP/1.1, and no `Connection: close`.
     pub can_keep: bool,
+    /// The smallest `keepalive_requests` of an upstream.
+    pub upstream_requests: Option<u64>,
+    /// The conditions of a `proxy_next_upstream`. `None`: the default, `error timeout`.
+    pub next_upstream: Option<Vec<String>>,
     /// `proxy_connect_timeout`, `proxy_read_timeout` and `proxy_send_timeout`: the shortest value of each, ms.
     pub timeouts: BTreeMap<String, u64>,
     /// `backlog=`.
@@ -178,8 +184,29 @@ pub struct Conf {
     pub servers: Vec<String>,
     /// Statements that refuse or delay requests on purpose.
     pub policies: Vec<Policy>,
+    /// Statements that take servers out of use because they fail: `max_fails` of a server that is not alone in its
+    /// upstream, `health_check`.
+    pub outages: Vec<Policy>,
+    /// The rules of the cache.
+    pub cache: CacheConf,
     /// Names are resolved at run time (`resolver`).
     pub has_resolver: bool,
+}
+
+/// The statements about a cache that decide what it stores.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CacheConf {
+    /// The last `proxy_cache_key`, or that of another module.
+    pub key: Option<String>,
+    /// The fields of `proxy_ignore_headers`, in lower case.
+    pub ignored: Vec<String>,
+    /// A lifetime is set (`proxy_cache_valid`).
+    pub has_valid: bool,
+    /// The first `proxy_no_cache` or `proxy_cache_bypass`, with its place.
+    pub excluded: Option<Policy>,
+    /// The largest `proxy_cache_min_uses`.
+    pub min_uses: u64,
 }
 
 /// The work of the edge.
@@ -349,6 +376,8 @@ pub struct HostSignals {
     pub ports: u64,
     /// Bits a second on its busiest link, in or out.
     pub link_bits: f64,
+    /// It sends on that link more than it receives.
+    pub link_sends: bool,
     /// The capacity of that link.
     pub link_max: Option<f64>,
     /// This is the edge's network. The answers to the client leave through it.
@@ -448,9 +477,14 @@ impl Signals {
         names.iter().filter_map(|name| self.load.errors.get(*name)).sum()
     }
 
-    /// The edge's errors whose names contain this text.
-    pub fn edge_errors(&self, part: &str) -> u64 {
-        self.edge.errors.iter().filter(|(name, _)| name.contains(part)).map(|(_, count)| count).sum()
+    /// Tries that failed in one way (`closed`, `refused`). The edge's log and weir's account each count all of them.
+    pub fn tries_failed(&self, way: &str) -> u64 {
+        self.said(way).max(self.edge.errors.get(&format!("upstream {way}")).copied().unwrap_or(0))
+    }
+
+    /// Tries on connections that had carried a request before. `None` if the opened connections were not counted.
+    pub fn kept_tries(&self) -> Option<u64> {
+        Some(self.edge.tries.saturating_sub(self.edge.opened?))
     }
 
     /// The mean of a step for each request of the client, ms.

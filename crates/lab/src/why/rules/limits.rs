@@ -128,7 +128,7 @@ pub const RULES: &[Rule] = &[
 ];
 
 fn ports(s: &Signals) -> Option<FiredRule> {
-    let failed = s.said("no_port").max(s.edge_errors("no_port"));
+    let failed = s.tries_failed("no_port");
     let hub = s.hub()?;
     let (peer, (held, resting)) = hub.held.iter().max_by_key(|(_, (held, _))| *held)?;
     let share = *held as f64 / hub.ports.max(1) as f64;
@@ -148,6 +148,10 @@ fn ports(s: &Signals) -> Option<FiredRule> {
         (None | Some(0), _) => upstream::pool(s, 64),
         (Some(1..), false) => {
             say!(PROXY_HTTP_VERSION_1)
+        }
+        // The edge itself ends connections after so many requests.
+        (Some(1..), true) if upstream::ended_after(s).is_some() => {
+            say!(UPSTREAM_KEEPALIVE_REQUESTS, upstream::LASTING_REQUESTS)
         }
         (Some(1..), true) => {
             say!(RAISE_KEEPALIVE_ADD_ADDRESSES)
@@ -202,7 +206,7 @@ fn recycled(s: &Signals) -> Option<FiredRule> {
 }
 
 fn files(s: &Signals) -> Option<FiredRule> {
-    let failed = s.said("no_file").max(s.edge_errors("no_file"));
+    let failed = s.tries_failed("no_file");
     let edge = s.edge_process()?;
     let (open, limit) = edge.fds;
     let met: u64 = s.edge.limits.iter().filter(|(name, _)| name.starts_with("fds")).map(|(_, (_, _, met))| met).sum();
@@ -306,15 +310,23 @@ fn waiting(s: &Signals) -> Option<FiredRule> {
     let apps: Vec<&str> = s.edge.peers.keys().map(|peer| port(peer)).collect();
     // A short queue comes from a burst of connections. A lasting queue means that the process does not accept them.
     let lasts = |host: &HostSignals, address: &String| host.lasting.get(address).is_some_and(|share| *share >= LASTING);
-    let queues = s.hosts.iter().flat_map(|host| host.queues.iter().filter(move |(address, _)| lasts(host, address)));
-    let (address, (most, room)) =
-        queues.filter(|(address, _)| apps.contains(&port(address))).max_by_key(|(_, (most, _))| *most)?;
+    let queues = s.hosts.iter().flat_map(|host| {
+        let lasting = host.queues.iter().filter(move |(address, _)| lasts(host, address));
+        lasting.map(move |queue| (&host.name, queue))
+    });
+    let (name, (address, (most, room))) =
+        queues.filter(|(_, (address, _))| apps.contains(&port(address))).max_by_key(|(_, (_, (most, _)))| *most)?;
+    let own = s
+        .processes
+        .iter()
+        .find(|process| process.host == *name && process.listens.iter().any(|at| port(at) == port(address)));
+    let whose = own.map_or(name, |own| &own.name);
     let busy = s.apps().map(|app| app.usage().max(app.wanted())).fold(0.0, f64::max);
     let throttled = s.apps().map(|app| app.throttled).fold(0.0, f64::max);
     if *most < 2 || busy >= 0.7 || throttled > 0.05 {
         return None;
     }
-    let found = FiredRule::new(say!(APPLICATION_POOL_OWN_THREADS, address), 0.9)
+    let found = FiredRule::new(say!(APPLICATION_OWN_POOL, whose, address), 0.9)
         .with(texts::LABEL_QUEUE, say!(CONNECTIONS_WAITED_APPLICATION_ACCEPT, most, room))
         .with(texts::LABEL_CPU, say!(CPUS_USED_WAITS_INSTEAD, percent(busy)));
     Some(waited_for(s, found, say!(FIND_RESOURCE_WORKERS_WAIT)))
@@ -331,4 +343,38 @@ fn waited_for(s: &Signals, found: FiredRule, knob: Said) -> FiredRule {
 
 fn port(address: &str) -> &str {
     address.rsplit_once(':').map_or(address, |(_, port)| port)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::why::signals::Role;
+
+    #[test]
+    fn ports_that_short_connections_take_need_longer_ones() {
+        let mut s = Signals::quiet();
+        s.said.insert("no_port".into(), 400);
+        s.load.errors.insert("502".into(), 400);
+        s.edge.opened = Some(1000);
+        let knob = |s: &Signals| ports(s).unwrap().knob;
+        assert!(knob(&s).starts_with("raise keepalive"), "{}", knob(&s));
+        s.conf.upstream_requests = Some(2);
+        assert!(knob(&s).starts_with("upstream … { keepalive_requests 1000; }"), "{}", knob(&s));
+        // Two in a thousand: the pool is the cause.
+        s.conf.upstream_requests = Some(500);
+        assert!(knob(&s).starts_with("raise keepalive"), "{}", knob(&s));
+    }
+
+    #[test]
+    fn a_full_pool_is_named_by_its_process() {
+        let mut s = Signals::quiet();
+        s.hosts[0].queues.insert("0.0.0.0:3000".into(), (40, 128));
+        s.hosts[0].lasting.insert("0.0.0.0:3000".into(), 0.9);
+        for app in s.processes.iter_mut().filter(|process| process.role == Role::App) {
+            app.listens = vec!["0.0.0.0:3000".into()];
+        }
+        let subject = waiting(&s).unwrap().subject;
+        assert!(subject.starts_with("application app at 0.0.0.0:3000: "), "{subject}");
+    }
 }

@@ -213,7 +213,7 @@ fn acted(s: &Signals, directive: &str, zone: &str) -> Acted {
 
 /// The count that clients saw, because the edge's account begins a moment after the load. If another policy answers
 /// with the same status, only the edge's count separates them.
-fn seen(s: &Signals, policy: &Policy, counted: u64) -> u64 {
+pub(super) fn seen(s: &Signals, policy: &Policy, counted: u64) -> u64 {
     let is_others = |other: &Policy| {
         other.status == policy.status && (&other.directive, &other.of) != (&policy.directive, &policy.of)
     };
@@ -251,7 +251,7 @@ fn delays(policy: &Policy, delayed: &Said) -> Said {
 }
 
 /// Adds a line with the good answers that clients saw.
-fn clients(s: &Signals, found: FiredRule) -> FiredRule {
+pub(super) fn clients(s: &Signals, found: FiredRule) -> FiredRule {
     let good = say!(GOOD_SENT, &s.load.well, digits(s.goodput()), digits(s.sent_rate()));
     found.with(texts::LABEL_CLIENTS, good)
 }
@@ -322,7 +322,7 @@ fn rate(s: &Signals) -> Option<FiredRule> {
     Some(clients(s, found).knob(say!(FASTER_ANSWERS_RAISE_LIMIT), say!(ANSWER_TAKES_LONG_LINK)))
 }
 
-fn servers(s: &Signals) -> Option<FiredRule> {
+pub(super) fn servers(s: &Signals) -> Option<FiredRule> {
     let own: Vec<&Policy> = s.conf.policies.iter().filter(|policy| policy.directive == "max_conns").collect();
     let first = *own.first()?;
     let none = s.edge.no_server.max(s.said("no_live"));
@@ -346,7 +346,7 @@ fn servers(s: &Signals) -> Option<FiredRule> {
 }
 
 /// Requests that found no free server. Only weir and NGINX Plus have such a queue, and only weir reports it.
-fn queue(s: &Signals) -> Option<FiredRule> {
+pub(super) fn queue(s: &Signals) -> Option<FiredRule> {
     let (policy, acted) = of_directive(s, "queue")?;
     let refused = seen(s, policy, acted.refused);
     let (share, delayed) = (refused as f64 / s.load.sent.max(1) as f64, acted.delayed.min(s.load.sent));
@@ -424,7 +424,22 @@ fn unasked(s: &Signals) -> Option<FiredRule> {
         return None;
     }
     let found = FiredRule::new(say!(EDGE_ANSWERED_REQUESTS_ITSELF, of(made, s.load.sent), status), share);
-    Some(clients(s, found).knob(say!(SEND_LOAD_PATH_CONFIGURATION), say!(REQUESTS_REACH_APPLICATION_LAB)))
+    Some(clients(s, found).knob(remedy_of(*status), say!(REQUESTS_REACH_APPLICATION_LAB)))
+}
+
+/// The remedy for a status that no statement sets.
+fn remedy_of(status: u16) -> Said {
+    match status {
+        // nginx also answers 400 to plain HTTP at a TLS port (497), and to a field that is too long (494).
+        400 | 494 | 497 => say!(CORRECT_REQUEST),
+        405 => say!(USE_ALLOWED_METHOD),
+        408 => say!(SEND_REQUEST_IN_TIME),
+        413 => say!(CLIENT_MAX_BODY_SIZE),
+        414 | 431 => say!(LARGE_CLIENT_HEADER_BUFFERS),
+        421 => say!(USE_SERVERS_NAME),
+        500..=599 => say!(READ_EDGES_LOG),
+        _ => say!(SEND_LOAD_PATH_CONFIGURATION),
+    }
 }
 
 fn given(s: &Signals) -> Option<FiredRule> {
@@ -554,6 +569,18 @@ mod tests {
         let (mut s, rule) = of_case("P07");
         (s.conf.is_weir, s.conf.has_cache) = (true, true);
         assert_eq!((rule.check)(&s), None);
+    }
+
+    #[test]
+    fn an_error_of_the_edge_has_the_remedy_of_its_status() {
+        for (status, part) in
+            [(400, "malformed"), (404, "to a path"), (413, "client_max_body_size"), (500, "error log")]
+        {
+            let mut s = Signals::quiet();
+            refuse(&mut s, status, 900);
+            let knob = unasked(&s).unwrap().knob;
+            assert!(knob.contains(part), "{status}: {knob}");
+        }
     }
 
     #[test]

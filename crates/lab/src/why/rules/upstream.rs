@@ -13,6 +13,8 @@ const INERT: f64 = 0.9;
 const SMALL: f64 = 0.1;
 /// With more tries for each request than this, retries matter.
 const AMPLIFIED: f64 = 1.05;
+/// nginx's default of `keepalive_requests`: ngx_http_upstream_keepalive_create_conf(), since 1.19.10.
+pub(super) const LASTING_REQUESTS: u64 = 1000;
 /// A share of failed requests that is not chance.
 const FAILED: f64 = 0.005;
 
@@ -54,6 +56,22 @@ pub const RULES: &[Rule] = &[
         },
         silent: |s| {
             s.said.insert("closed".into(), 60);
+        },
+    },
+    Rule {
+        id: "B63",
+        says: texts::UPSTREAM_TAKES_REQUESTS_ENDS,
+        tier: Tier::Limit,
+        check: ended,
+        // As many connections ended, and none of them was kept.
+        fires: |s| {
+            s.said.insert("closed".into(), 60);
+            s.load.errors.insert("502".into(), 60);
+            s.edge.opened = Some(2000);
+        },
+        silent: |s| {
+            s.said.insert("closed".into(), 60);
+            s.load.errors.insert("502".into(), 60);
         },
     },
     Rule {
@@ -128,6 +146,33 @@ pub const RULES: &[Rule] = &[
 ];
 
 fn inert(s: &Signals) -> Option<FiredRule> {
+    short_lived(s).or_else(|| never_kept(s))
+}
+
+/// `keepalive_requests` of the upstream ends its connections so soon that they are hardly kept.
+fn short_lived(s: &Signals) -> Option<FiredRule> {
+    let (share, requests) = (s.opened_share()?, ended_after(s)?);
+    if share < SMALL || s.edge.tries < 50 || !s.conf.can_keep {
+        return None;
+    }
+    let found = FiredRule::new(say!(EDGE_UPSTREAM_CONNECTIONS_KEPT), share * weight_of_connecting(s))
+        .with(
+            texts::LABEL_CONNECTIONS,
+            say!(OPENED_REQUESTS_UPSTREAM, s.edge.opened.unwrap_or(0), &s.edge.tries, digits(share)),
+        )
+        .with(texts::LABEL_CONFIGURATION, say!(KEEPALIVE_REQUESTS_ENDS, requests))
+        .slows(&[Segment::Connect, Segment::Outside, Segment::Wait]);
+    Some(found.knob(say!(UPSTREAM_KEEPALIVE_REQUESTS, LASTING_REQUESTS), say!(NEW_CONNECTIONS_REQUEST_BELOW_0_05)))
+}
+
+/// The `keepalive_requests` of the upstream, if about so many requests pass over each connection.
+pub(super) fn ended_after(s: &Signals) -> Option<u64> {
+    let requests = s.conf.upstream_requests.filter(|requests| *requests < LASTING_REQUESTS)?;
+    let share = s.opened_share()? * requests as f64;
+    (0.5..=2.0).contains(&share).then_some(requests)
+}
+
+fn never_kept(s: &Signals) -> Option<FiredRule> {
     let (share, size) = (s.opened_share()?, s.conf.keepalive?);
     if share < INERT || size == 0 || s.edge.tries < 50 || s.conf.can_keep {
         return None;
@@ -197,21 +242,68 @@ pub(super) fn pool(s: &Signals, size: u64) -> Said {
     }
 }
 
-fn closed(s: &Signals) -> Option<FiredRule> {
-    let count = s.said("closed") + s.said("reset") + s.edge_errors("closed") + s.edge_errors("reset");
-    let failed = s.errors_of(&["502"]);
+/// Connections that ended without an answer, and failed requests. `None` if these are not the cause of failures.
+fn without_answer(s: &Signals) -> Option<(u64, u64)> {
+    let count = s.tries_failed("closed") + s.tries_failed("reset");
+    // A request that found no server failed without a connection.
+    let failed = s.errors_of(&["502"]).saturating_sub(s.edge.no_server.max(s.said("no_live")));
     // A process that the kernel killed did not close its connections itself.
-    if count == 0
-        || s.processes.iter().any(|process| process.memory_killed > 0)
-        || (failed as f64) < FAILED * s.load.sent as f64
-        || s.said("no_port") + s.said("refused") + s.said("no_file") > count / 2
-    {
-        return None;
+    let is_cause = count > 0
+        && !s.processes.iter().any(|process| process.memory_killed > 0)
+        && (failed as f64) >= FAILED * s.load.sent as f64
+        && s.said("no_port") + s.said("refused") + s.said("no_file") <= count / 2;
+    is_cause.then_some((count, failed))
+}
+
+/// Whether `count` connections may have ended because the edge used them in the moment in which the upstream closed
+/// them. Only a kept connection can be in this race. nginx and weir send a GET again on a new connection then:
+/// ngx_http_upstream_next(), `u->peer.cached && ft_type == NGX_HTTP_UPSTREAM_FT_ERROR`.
+fn may_be_race(s: &Signals, count: u64) -> bool {
+    let has_kept = s.kept_tries().is_none_or(|kept| kept >= count);
+    let is_repeated = s.load.is_get == Some(true) && passes_on(s, "error");
+    has_kept && !is_repeated
+}
+
+/// Whether `proxy_next_upstream` has a condition. Its default is `error timeout`.
+fn passes_on(s: &Signals, condition: &str) -> bool {
+    match &s.conf.next_upstream {
+        Some(conditions) => conditions.iter().any(|known| known == condition),
+        None => matches!(condition, "error" | "timeout"),
     }
+}
+
+fn closed(s: &Signals) -> Option<FiredRule> {
+    let (count, failed) = without_answer(s).filter(|(count, _)| may_be_race(s, *count))?;
     let found = FiredRule::new(say!(UPSTREAM_CLOSES_CONNECTIONS_KEPT), s.failed_share().max(0.5))
         .with(texts::LABEL_FAILED, say!(WITH_502_CONNECTIONS_ENDED, of(failed, s.load.sent), count))
         .with(texts::LABEL_KEPT, say!(CONNECTIONS_OPENED_REQUESTS, s.edge.opened.unwrap_or(0), &s.edge.tries));
     Some(found.knob(say!(UPSTREAMS_KEEP_ALIVE_TIMEOUT), say!(NO_502_KIND_OTHERWISE)))
+}
+
+fn ended(s: &Signals) -> Option<FiredRule> {
+    let (count, failed) = without_answer(s).filter(|(count, _)| !may_be_race(s, *count))?;
+    let found = FiredRule::new(say!(UPSTREAM_ENDS_CONNECTIONS), s.failed_share().max(0.5))
+        .with(texts::LABEL_FAILED, say!(WITH_502_CONNECTIONS_ENDED, of(failed, s.load.sent), count))
+        .with(texts::LABEL_KEPT, first_requests(s, count))
+        .with(texts::LABEL_LOG, ended_processes(s));
+    Some(found.knob(say!(READ_WHY_REQUESTS_END), say!(EVERY_REQUEST_ANSWERED)))
+}
+
+/// Why the ended connections are no kept ones.
+fn first_requests(s: &Signals, count: u64) -> Said {
+    match (s.edge.opened, s.kept_tries()) {
+        (Some(opened), Some(kept)) if kept < count => {
+            say!(ENDED_AT_FIRST_REQUEST, opened, &s.edge.tries, count.saturating_sub(kept))
+        }
+        _ => say!(KEPT_ONES_REPEATED),
+    }
+}
+
+/// The processes that ended, by the lines of their parents.
+fn ended_processes(s: &Signals) -> Said {
+    let lines = s.wrote.iter().filter_map(|(process, kinds)| Some((process, *kinds.get("ended")?)));
+    let most = lines.max_by_key(|(_, count)| *count);
+    most.map_or_else(Said::default, |(process, count)| say!(TIMES_LOGGED_PROCESS_ENDED, count, process))
 }
 
 /// The server with the most failed tries: its name, its failed tries, its tries, and the failed tries of the other
@@ -222,14 +314,14 @@ fn worst(s: &Signals) -> Option<(&str, u64, u64, u64)> {
     Some((name, peer.bad, peer.requests, all - peer.bad))
 }
 
-fn one_bad(s: &Signals) -> Option<FiredRule> {
+pub(super) fn one_bad(s: &Signals) -> Option<FiredRule> {
     if s.edge.peers.len() < 2 || dual(s).is_some() {
         return None;
     }
     let (name, bad, tries, others) = worst(s)?;
     let no_live = s.said("no_live");
     // If the edge lacks a resource, tries fail at whichever server comes next.
-    let own = ["no_file", "no_port"].iter().map(|what| s.said(what).max(s.edge_errors(what))).sum::<u64>();
+    let own = s.tries_failed("no_file") + s.tries_failed("no_port");
     let dead = bad >= 3 && bad > others * 4 && own * 2 < bad;
     let header =
         |peer: &crate::watch::account::UpstreamPeer| peer.header.1 as f64 / 1000.0 / peer.header.0.max(1) as f64;
@@ -256,12 +348,41 @@ fn one_bad(s: &Signals) -> Option<FiredRule> {
         let found = FiredRule::new(say!(UPSTREAM_SERVER, name), 0.9)
             .with(texts::LABEL_SERVER, say!(TRIES_FAILED_TRIES_ALL, of(bad, tries), others))
             .with(texts::LABEL_CLIENTS, say!(THEIR_REQUESTS_FAILED_TIMES, failed, no_live));
-        return Some(found.knob(say!(REPAIR_REMOVE_UNTIL_THEN, name), say!(EDGE_SENDS_NO_REQUEST)));
+        return Some(match passing_on(s, bad) {
+            Some(line) => found.knob(line, say!(OTHER_SERVERS_ANSWER, name)),
+            None => found.knob(say!(REPAIR_REMOVE_UNTIL_THEN, name), say!(EDGE_SENDS_NO_REQUEST)),
+        });
     }
     let found = FiredRule::new(say!(UPSTREAM_SERVER, slow_name), 0.85)
         .with(texts::LABEL_SERVER, say!(MS_ANSWER_SLOWEST_OTHERS, digits(slow_ms), digits(rest)))
         .slows(&[Segment::Wait]);
     Some(found.knob(say!(UPSTREAM_LEAST_CONN_UNTIL), say!(SLOWEST_ANSWERS_TAKE_LONG)).for_the_tail())
+}
+
+/// The line that makes other servers answer the requests that one server fails. `None` if clients do not see these
+/// failures, or if the edge passes them on already.
+fn passing_on(s: &Signals, bad: u64) -> Option<Said> {
+    if s.failed() * 4 < bad {
+        return None;
+    }
+    // The server's own answers, and tries without an answer.
+    let status = s.edge.given.iter().filter(|(status, _)| **status >= 500).max_by_key(|(_, count)| **count);
+    let given = status.filter(|(_, count)| **count * 2 >= bad).map(|(status, _)| format!("http_{status}"));
+    let timeouts = (s.said("connect_timeout") + s.said("read_timeout")).max(s.tries_failed("timeout"));
+    let missing = given.as_deref().unwrap_or(if timeouts * 2 >= bad { "timeout" } else { "error" });
+    // nginx knows only these statuses as conditions.
+    let is_known = ["error", "timeout", "http_500", "http_502", "http_503", "http_504"].contains(&missing);
+    let mut conditions: Vec<&str> = match &s.conf.next_upstream {
+        Some(own) => own.iter().map(String::as_str).filter(|own| *own != "off").collect(),
+        None => Vec::new(),
+    };
+    let lacks = is_known && !passes_on(s, missing);
+    for more in ["error", "timeout", missing] {
+        if !conditions.contains(&more) {
+            conditions.push(more);
+        }
+    }
+    lacks.then(|| say!(PROXY_NEXT_UPSTREAM_CONDITIONS, conditions.join(" ")))
 }
 
 fn amplified(s: &Signals) -> Option<FiredRule> {
@@ -306,7 +427,7 @@ fn cut(s: &Signals) -> Option<FiredRule> {
 
 fn timed_out(s: &Signals) -> Option<FiredRule> {
     let (connect, read) = (s.said("connect_timeout"), s.said("read_timeout") + s.said("send_timeout"));
-    let count = (connect + read).max(s.edge_errors("timeout")).max(s.errors_of(&["504"]));
+    let count = (connect + read).max(s.tries_failed("timeout")).max(s.errors_of(&["504"]));
     if s.errors_of(&["504"]) == 0 || (count as f64) < FAILED * s.load.sent as f64 {
         return None;
     }
@@ -322,7 +443,7 @@ fn timed_out(s: &Signals) -> Option<FiredRule> {
     Some(found.knob(knob, say!(NO_504)))
 }
 
-fn dual(s: &Signals) -> Option<FiredRule> {
+pub(super) fn dual(s: &Signals) -> Option<FiredRule> {
     if !s.conf.names_localhost {
         return None;
     }
@@ -375,6 +496,82 @@ mod tests {
         assert!((rule("B27").check)(&s).is_some());
         s.said.insert("no_file".into(), 880);
         assert_eq!((rule("B27").check)(&s), None);
+    }
+
+    /// An application that ends connections: at their first request, or between two requests.
+    #[test]
+    fn only_a_kept_connection_can_be_in_a_race() {
+        let found = |change: &dyn Fn(&mut Signals)| {
+            let mut s = Signals::quiet();
+            s.said.insert("closed".into(), 147);
+            s.load.errors.insert("502".into(), 147);
+            change(&mut s);
+            rules::find(&s, None).first().map(|finding| (finding.rule.id, finding.found.clone()))
+        };
+        let id = |change: &dyn Fn(&mut Signals)| found(change).map(|(id, _)| id);
+        assert_eq!(id(&|_| ()), Some("B04"));
+        // 147 opened for 147 requests.
+        let first = |s: &mut Signals| (s.edge.opened, s.edge.tries) = (Some(147), 147);
+        assert_eq!(id(&first), Some("B63"));
+        let evidence = found(&first).unwrap().1.evidence;
+        assert!(evidence[1].1.starts_with("147 connections opened for 147 requests: at least 147 of"), "{evidence:?}");
+        // A GET on a kept connection that ends is sent again. With proxy_next_upstream off, it is not.
+        let get = |s: &mut Signals| s.load.is_get = Some(true);
+        assert_eq!(id(&get), Some("B63"));
+        let off = |s: &mut Signals| (s.load.is_get, s.conf.next_upstream) = (Some(true), Some(vec!["off".into()]));
+        assert_eq!(id(&off), Some("B04"));
+        // PHP-FPM says which of its processes ended.
+        let killed = |s: &mut Signals| {
+            first(s);
+            s.wrote.insert("php".into(), [("ended".to_owned(), 12)].into());
+        };
+        assert!(found(&killed).unwrap().1.evidence[2].1.starts_with("12 times php logged"));
+    }
+
+    /// weir counts a failed try in its log, in the class of the error and at the peer.
+    #[test]
+    fn a_failed_try_counts_once() {
+        let mut s = Signals::quiet();
+        s.said.insert("closed".into(), 60);
+        s.edge.errors = [("502 closed".to_owned(), 60), ("upstream closed".to_owned(), 60)].into();
+        s.load.errors.insert("502".into(), 60);
+        assert!(closed(&s).unwrap().evidence[0].1.contains("60 connections ended"), "{:?}", closed(&s));
+    }
+
+    #[test]
+    fn a_server_that_fails_for_clients_is_passed_by() {
+        let mut s = Signals::quiet();
+        let mut other = s.edge.peers["127.0.0.1:3000"].clone();
+        (other.bad, other.requests) = (900, 1000);
+        s.edge.peers.insert("127.0.0.1:3001".into(), other);
+        s.load.errors.insert("503".into(), 900);
+        s.edge.given.insert(503, 900);
+        let knob = |s: &Signals| one_bad(s).unwrap().knob;
+        assert!(knob(&s).starts_with("proxy_next_upstream error timeout http_503;"), "{}", knob(&s));
+        // The edge passes them on already.
+        s.conf.next_upstream = Some(vec!["error".into(), "http_503".into()]);
+        assert!(knob(&s).starts_with("repair or remove"), "{}", knob(&s));
+        // No client saw a failure.
+        s.conf.next_upstream = None;
+        s.load.errors.clear();
+        assert!(knob(&s).starts_with("repair or remove"), "{}", knob(&s));
+        // Nothing is passed on.
+        s.load.errors.insert("502".into(), 900);
+        s.edge.given.clear();
+        s.said.insert("refused".into(), 900);
+        s.conf.next_upstream = Some(vec!["off".into()]);
+        assert!(knob(&s).starts_with("proxy_next_upstream error timeout;"), "{}", knob(&s));
+    }
+
+    #[test]
+    fn connections_that_end_after_few_requests_are_no_small_pool() {
+        let mut s = churned(64);
+        assert_eq!(inert(&s), None);
+        s.conf.upstream_requests = Some(2);
+        assert!(inert(&s).unwrap().knob.starts_with("upstream … { keepalive_requests 1000; }"));
+        // After a thousand requests, it is not the cause.
+        s.conf.upstream_requests = Some(1000);
+        assert!(inert(&s).is_none_or(|found| !found.knob.contains("keepalive_requests")));
     }
 
     fn rule(id: &str) -> &'static Rule {
