@@ -22,6 +22,21 @@ pub const MARK: &str = "weirwhy|";
 pub const FIELDS: &str = "$status|$request_time|$upstream_addr|$upstream_status|$upstream_connect_time|$upstream_header_time|$upstream_response_time|$upstream_cache_status|$ssl_session_reused|$connection_requests|$ssl_protocol";
 /// Further fields, if the configuration limits requests or connections (nginx 1.17.6 and later).
 pub const LIMITS: &str = "|$limit_req_status|$limit_conn_status";
+/// The place of [`LIMITS`], if a field stands behind it and nothing is limited.
+pub const NO_LIMITS: &str = "|-|-";
+/// A further field, if the configuration has a cache: the fields of the answer that forbid to store it, as words.
+pub const CACHES: &str = "|$weirwhy_cookie$weirwhy_control$weirwhy_accel$weirwhy_expires$weirwhy_vary";
+/// The words of that field. They are weir's names for these reasons (`$weir_cache_reason`).
+pub const CACHE_MAPS: [&str; 5] = [
+    "map $upstream_http_set_cookie $weirwhy_cookie { '' ''; default 'set-cookie '; }",
+    "map $upstream_http_cache_control $weirwhy_control { default ''; '~*no-store' 'no-store '; '~*no-cache' 'no-cache '; '~*private' 'private '; '~*(max-age|s-maxage)=0' 'lifetime-zero '; }",
+    "map $upstream_http_x_accel_expires $weirwhy_accel { default ''; '0' 'x-accel-expires-0 '; }",
+    "map $upstream_http_expires $weirwhy_expires { default ''; '0' 'lifetime-zero '; '-1' 'lifetime-zero '; }",
+    "map $upstream_http_vary $weirwhy_vary { default ''; '*' 'vary-star '; }",
+];
+/// The words that these maps have.
+const REASONS: [&str; 7] =
+    ["set-cookie", "no-store", "no-cache", "private", "lifetime-zero", "x-accel-expires-0", "vary-star"];
 /// nginx checks every 500 ms whether the fetch of another request has ended.
 // nginx: ngx_http_file_cache_lock(), `ngx_add_timer(&c->wait_event, (timer > 500) ? 500 : timer)`.
 const POLL_MS: u64 = 500;
@@ -77,6 +92,7 @@ fn add(sums: &mut Account, text: &str) -> Option<()> {
     let is_first = next().is_some_and(|number| number == "1");
     let is_shaken = next().is_some_and(|protocol| is_first && !protocol.is_empty() && protocol != "-");
     let (requests, connections) = (next().unwrap_or("-"), next().unwrap_or("-"));
+    let forbids = next().unwrap_or("");
     sums.lines = Some(sums.lines.unwrap_or(0) + 1);
     sums.handshakes += u64::from(is_shaken);
     sums.resumed += u64::from(is_shaken && is_resumed);
@@ -117,6 +133,11 @@ fn add(sums: &mut Account, text: &str) -> Option<()> {
     if !cache.is_empty() && cache != "-" {
         *sums.cache.said.entry(cache.to_owned()).or_default() += 1;
         sums.cache.fetches += u64::from(tries > 0);
+        let mut words: Vec<&str> = forbids.split_ascii_whitespace().filter(|word| REASONS.contains(word)).collect();
+        words.dedup();
+        for word in words.iter().filter(|_| tries > 0) {
+            *sums.cache.reasons.entry((*word).to_owned()).or_default() += 1;
+        }
         let (ms, waited_us) = (time / 1000, time.saturating_sub(upstream_us));
         let near = ms % POLL_MS;
         let is_near = near <= POLL_NEAR_MS || POLL_MS - near <= POLL_NEAR_MS;
@@ -247,6 +268,21 @@ mod tests {
         assert_eq!(sums.steps["delay"], (1, 460_000));
         assert_eq!(sums.steps["write"].1, 0, "a delay is no writing");
         assert_eq!((&sums.own, &sums.given), (&[(403, 1), (503, 2)].into(), &[(404, 1)].into()));
+    }
+
+    #[test]
+    fn what_forbids_to_store_is_counted_once_an_answer() {
+        let mut sums = Account::default();
+        for line in [
+            "weirwhy|200|0.010|10.0.0.1:80|200|0.000|0.010|0.010|MISS|.|1|-|-|-|set-cookie no-store ",
+            "weirwhy|200|0.010|10.0.0.1:80|200|0.000|0.010|0.010|MISS|.|1|-|PASSED|-|lifetime-zero lifetime-zero ",
+            "weirwhy|200|0.010|10.0.0.1:80|200|0.000|0.010|0.010|MISS|.|1|-|-|-|",
+            "weirwhy|200|0.000|-|-|-|-|-|HIT|.|1|-|-|-|set-cookie ",
+        ] {
+            add(&mut sums, line).unwrap();
+        }
+        let of = |word: &str| (word.to_owned(), 1);
+        assert_eq!(sums.cache.reasons, [of("set-cookie"), of("no-store"), of("lifetime-zero")].into());
     }
 
     #[test]

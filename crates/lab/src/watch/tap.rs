@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use weir_conf::edit::{self, Edit};
 use weir_conf::{Statement, Tree};
 
-use super::sink::{FIELDS, LIMITS, MARK};
+use super::sink::{CACHE_MAPS, CACHES, FIELDS, LIMITS, MARK, NO_LIMITS};
 use crate::said::{Said, say};
 
 /// The socket of the account, in the block's own `/run`.
@@ -34,8 +34,19 @@ pub fn tapped(tree: &Tree, is_weir: bool, log: &Path, changes: &[NewValue]) -> R
     edits.extend(into(tree, http, &server, false));
     if !is_weir {
         let access = access_log();
-        let limits = if names(http, &["limit_req", "limit_conn"]) { LIMITS } else { "" };
-        edits.extend(into(tree, http, &format!("log_format weirwhy '{MARK}{FIELDS}{limits}'"), true));
+        let is_limited = names(http, &["limit_req", "limit_conn"]);
+        let has_cache = names(http, &["proxy_cache", "fastcgi_cache", "uwsgi_cache", "scgi_cache"]);
+        let more = match (is_limited, has_cache) {
+            (true, true) => format!("{LIMITS}{CACHES}"),
+            (true, false) => LIMITS.to_owned(),
+            (false, true) => format!("{NO_LIMITS}{CACHES}"),
+            (false, false) => String::new(),
+        };
+        edits.extend(into(tree, http, &format!("log_format weirwhy '{MARK}{FIELDS}{more}'"), true));
+        // nginx refuses `map_hash_bucket_size` behind the first map, so these maps come last.
+        let end = weir_conf::Span { start: http.end.span.start, end: http.end.span.start };
+        let maps = CACHE_MAPS.iter().filter(|_| has_cache);
+        edits.extend(maps.map(|map| Edit { file: http.at.file, span: end, with: format!("{map}\n").into_bytes() }));
         edits.extend(into(tree, http, &access, true));
         // A block with an access log of its own does not inherit ours.
         let mut open: Vec<&Statement> = vec![http];
@@ -204,6 +215,18 @@ mod tests {
             after("http { server { limit_req zone=a; } }", false, &[])
                 .contains("|$limit_req_status|$limit_conn_status'")
         );
+    }
+
+    #[test]
+    fn a_cache_tells_what_its_answers_forbid() {
+        let text = "http {\n    server { listen 80; location / { proxy_cache one; } }\n    map_hash_max_size 64;\n}\n";
+        let tapped = after(text, false, &[]);
+        assert!(tapped.find("map_hash_max_size") < tapped.find("map $upstream_http_"), "{tapped}");
+        assert_eq!(tapped.matches("map $upstream_http_").count(), 5, "{tapped}");
+        assert!(tapped.contains("$ssl_protocol|-|-|$weirwhy_cookie"), "{tapped}");
+        let (_, problems) = weir_conf::load(&MemoryFiles::new().with("/n.conf", tapped), "/n.conf", "/", &|_| false);
+        assert_eq!(problems, []);
+        assert!(!after(text, true, &[]).contains("weirwhy_"));
     }
 
     #[test]

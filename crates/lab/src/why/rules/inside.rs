@@ -250,13 +250,17 @@ fn database(s: &Signals) -> Option<FiredRule> {
         Some(db) if busy >= WAITS => found.squeezed(Squeeze::Cpu(db.name.clone())),
         _ => found,
     };
-    let knob = match locked >= LOCKED {
-        true => {
-            say!(USE_SHORTER_TRANSACTIONS_FEWER)
-        }
-        false => say!(INDEX_SLOWEST_QUERY_SLOW),
-    };
-    Some(found.knob(knob, say!(QUERIES_FASTER_UNDER_LOAD)))
+    if locked >= LOCKED {
+        return Some(found.knob(say!(USE_SHORTER_TRANSACTIONS_FEWER), say!(QUERIES_FASTER_UNDER_LOAD)));
+    }
+    // Idle connections have the places that the refused ones wanted. A faster query frees none of them.
+    let is_slow = busy >= WAITS || number("slow") > 0.0;
+    if number("refused") > 0.0 && !is_slow {
+        let (held, most) = (told.most("connected").unwrap_or(0.0), told.most("connected_max").unwrap_or(0.0));
+        let found = found.with(texts::LABEL_CONNECTIONS, say!(CONNECTED_MOST_OF, digits(held), digits(most)));
+        return Some(found.knob(say!(RAISE_MAX_CONNECTIONS), say!(NO_CONNECTION_REFUSED)));
+    }
+    Some(found.knob(say!(INDEX_SLOWEST_QUERY_SLOW), say!(QUERIES_FASTER_UNDER_LOAD)))
 }
 
 fn store(s: &Signals) -> Option<FiredRule> {
@@ -316,6 +320,22 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
     use crate::why::rules;
+
+    #[test]
+    fn refused_connections_need_no_index() {
+        let refused = ("refused".to_owned(), 40.0);
+        let of = |grew: &[(String, f64)]| {
+            let mut s = Signals::quiet();
+            let levels = [("running", 1.0), ("connected", 20.0), ("connected_max", 20.0)];
+            s.told.push(ProgramFigures { grew: grew.iter().cloned().collect(), ..told("mysql", "db", &levels) });
+            database(&s).unwrap()
+        };
+        let found = of(std::slice::from_ref(&refused));
+        assert!(found.knob.contains("max_connections") && !found.knob.contains("index"), "{}", found.knob);
+        assert!(found.evidence.iter().any(|(_, text)| text.contains("20.0 connected at most of 20.0")), "{found:?}");
+        // Slow queries hold their connections.
+        assert!(of(&[refused, ("slow".to_owned(), 9.0)]).knob.contains("index"));
+    }
 
     /// Servers that use no other server share nothing that the lab can see.
     #[test]

@@ -4,7 +4,7 @@ use crate::metric::digits;
 use crate::said::{Said, say};
 use crate::texts;
 use crate::why::rule::{FiredRule, Rule, Segment, Squeeze, Tier, of, percent};
-use crate::why::signals::{ProcessSignals, ProgramFigures, Role, Signals};
+use crate::why::signals::{HostSignals, ProcessSignals, ProgramFigures, Role, Signals};
 
 /// A link with this usage is full: its rate includes headers that the interface's counters leave out.
 const LINK_FULL: f64 = 0.88;
@@ -94,15 +94,20 @@ fn link(s: &Signals) -> Option<FiredRule> {
     let (host, share) = full.filter(|(_, share)| *share >= LINK_FULL).max_by(|one, other| one.1.total_cmp(&other.1))?;
     let edge = s.edge_process().map_or(0.0, |edge| edge.usage());
     let bytes = host.link_bits / 8.0 * s.seconds / s.load.answered.max(1) as f64;
+    let kb = digits(bytes / 1000.0);
+    let each = if is_upload(s, host) { say!(KB_PER_REQUEST_HEADERS, kb) } else { say!(KB_PER_ANSWER_HEADERS, kb) };
     let found = FiredRule::new(say!(THE_LINK_OF, &host.name), share.min(1.0))
         .with(
             texts::LABEL_LINK,
             say!(MBIT_OF, digits(host.link_bits / 1e6), digits(host.link_max.unwrap_or(0.0) / 1e6), percent(share)),
         )
-        .with(texts::LABEL_ANSWERS, say!(KB_PER_ANSWER_HEADERS, digits(bytes / 1000.0)))
+        .with(texts::LABEL_ANSWERS, each)
         .with(texts::LABEL_EDGE, say!(CPUS_USED, percent(edge)))
         .slows(&[Segment::Outside, Segment::Body])
         .squeezed(Squeeze::Link(host.name.clone()));
+    if is_upload(s, host) {
+        return Some(found.knob(say!(SMALLER_UPLOADS), say!(REQUESTS_SECOND_GROW_BODIES)));
+    }
     // The edge compresses answers on their way to the client. Between the edge and the servers behind it, they stay
     // as large as before.
     let is_behind = s
@@ -115,6 +120,18 @@ fn link(s: &Signals) -> Option<FiredRule> {
         (false, false) => (say!(GZIP_GZIP_TYPES_TEXT), say!(ANSWERS_SECOND_GROW_THEIR)),
     };
     Some(found.knob(knob, expect))
+}
+
+/// Whether requests fill the link of a host, not answers.
+fn is_upload(s: &Signals, host: &HostSignals) -> bool {
+    let has = |wanted: &[Role]| s.processes.iter().any(|one| one.host == host.name && wanted.contains(&one.role));
+    match () {
+        // Several links of the edge may have this rate. The answers of all clients pass through one of them.
+        () if host.is_hub => (s.load.bytes as f64) < 0.5 * host.link_bits / 8.0 * s.seconds,
+        () if has(&[Role::Client]) => host.link_sends,
+        () if has(&[Role::App, Role::Beside]) => !host.link_sends,
+        () => false,
+    }
 }
 
 fn memory(s: &Signals) -> Option<FiredRule> {
@@ -244,16 +261,28 @@ mod tests {
 
     #[test]
     fn nothing_at_the_edge_makes_a_link_behind_it_carry_more() {
-        let full = |name: &str| {
+        let full = |name: &str, link_sends: bool| {
             let mut s = Signals::quiet();
             let mut host = s.hosts[0].clone();
             (host.is_hub, host.name, host.link_bits, host.link_max) = (false, name.to_owned(), 9.7e6, Some(10e6));
+            host.link_sends = link_sends;
             s.hosts.push(host);
             s.processes[1].host = "origin".into();
+            s.processes[2].host = "client".into();
             link(&s).unwrap_or_default().knob
         };
-        assert!(full("client").starts_with("gzip on;"));
-        assert!(full("origin").contains("application compress its answers"), "{}", full("origin"));
+        assert!(full("client", false).starts_with("gzip on;"));
+        assert!(full("origin", true).contains("application compress its answers"), "{}", full("origin", true));
+        // The bodies of requests fill it: no smaller answer helps.
+        for (host, link_sends) in [("client", true), ("origin", false)] {
+            assert!(full(host, link_sends).contains("smaller uploads"), "{host}: {}", full(host, link_sends));
+        }
+        // The edge's own links carry 2 MB of answers, and 12 MB of something else.
+        let mut s = Signals::quiet();
+        (s.hosts[0].link_bits, s.hosts[0].link_max) = (9.7e6, Some(10e6));
+        assert!(link(&s).unwrap_or_default().knob.contains("smaller uploads"));
+        s.load.bytes = 11_000_000;
+        assert!(link(&s).unwrap_or_default().knob.starts_with("gzip on;"));
     }
 
     #[test]
