@@ -15,6 +15,7 @@ Each inner list of ports is a process of its own. Times are in ms; `heap` and `p
     full T               appends to a log on a full disk, and tries again after T, with everybody behind it
     heap MB N            keeps MB in small objects, and makes N more for each request
     errors SHARE         answers this share with 503
+    drops SHARE          ends the connection of this share instead of an answer
     port PORT T          waits for T where it was asked on this port
     pauses EVERY T       stands still for T in each EVERY
     hangs_up T           ends a connection on which nothing was asked for T as the next request comes
@@ -79,6 +80,7 @@ const STAGES = {
     return () => { for (let i = 0; i < n; i++) kept[(Math.random() * kept.length) | 0] = { i, s: `${i}-made` }; };
   },
   errors: (share) => { let n = 0, failed = 0; return (q, r) => { if (failed < ++n * share - 0.5) { failed++; r.statusCode = 503; } }; },
+  drops: (share) => { let n = 0, ended = 0; return (q) => { if (ended < ++n * share - 0.5) { ended++; q.socket.destroy(); } }; },
   port: (port, ms) => (q) => q.socket.localPort === port ? sleep(ms) : undefined,
   pauses: (every, ms) => { const cell = new Int32Array(new SharedArrayBuffer(4)); setInterval(() => Atomics.wait(cell, 0, 0, ms), every); return () => undefined; },
   hangs_up: (ms) => (q) => { const s = q.socket, idle = performance.now() - (s.since || 1e12); if (idle > ms) s.destroy(); q.once('close', () => { s.since = performance.now(); }); },
@@ -181,6 +183,15 @@ def errors(share):
             if counts[1] < counts[0] * share - 0.5:
                 counts[1] += 1
                 return 503
+    return work
+def drops(share):
+    counts, lock = [0, 0], threading.Lock()
+    def work(_):
+        with lock:
+            counts[0] += 1
+            if counts[1] < counts[0] * share - 0.5:
+                counts[1] += 1
+                raise Hang
     return work
 def port(which, ms): return lambda c: time.sleep(ms / 1000) if c.port == which else None
 def hangs_up(ms):

@@ -41,6 +41,11 @@ NAMED = [
     Kind("inert", "n", named.inert),
     Kind("no-pool", "n", named.no_pool),
     Kind("hangs-up", "nw", named.hangs_up),
+    Kind("drops", "nw", named.drops),
+    Kind("servers-out", "n", named.servers_out),
+    Kind("check-fails", "w", named.check_fails),
+    Kind("nobody", "nw", named.nobody),
+    Kind("uploads", "nw", named.uploads),
     Kind("late", "nw", named.late),
     Kind("localhost", "n", named.localhost),
     Kind("link-client", "nw", lambda draft: named.link(draft, "client")),
@@ -48,6 +53,7 @@ NAMED = [
     Kind("stampede", "nw", named.stampede),
     Kind("cache-lock", "n", named.cache_lock),
     Kind("not-kept", "nw", named.not_kept),
+    Kind("key-differs", "nw", named.key_differs),
 ]
 UNNAMED = [
     Kind("pool-untold", "nw", unnamed.pool_untold),

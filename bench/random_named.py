@@ -385,6 +385,49 @@ def hangs_up(draft: Draft) -> None:
     draft.rules("B04")
 
 
+def drops(draft: Draft) -> None:
+    """A process that ends in the middle of its work: its connection ends without an answer, kept or not."""
+    draft.servers, draft.is_spread = 1, False
+    draft.stages.append(["drops", draft.one(0.1, 0.25)])
+    draft.keepalive = draft.one(0, 32)
+    draft.load = ["-R", str(draft.between(60, 100)), "-c", "16"]
+    draft.rules("B63")
+
+
+def servers_out(draft: Draft) -> None:
+    """One answer of ten is a 503, and each takes its server out of use for ten seconds."""
+    draft.servers, draft.is_spread, draft.main = draft.one(2, 3), False, "worker_processes 1;"
+    draft.location += "proxy_next_upstream error timeout http_503;"
+    draft.stages.append(["errors", draft.one(0.1, 0.15)])
+    draft.load = ["-R", str(draft.between(60, 100)), "-c", "16"]
+    draft.rules("P10", is_policy=True)
+
+
+def check_fails(draft: Draft) -> None:
+    """A health check that asks where nobody listens takes all servers out of use."""
+    draft.upstream = "zone app 256k; " + " ".join(f"server app:{3000 + number};" for number in range(draft.servers)) + " keepalive 32;"
+    draft.location += f"health_check interval={draft.one(200, 500)}ms port=3998;"
+    draft.load = ["-R", str(draft.between(60, 100)), "-c", "16"]
+    draft.rules("P10", is_policy=True)
+
+
+def nobody(draft: Draft) -> None:
+    """The upstream names ports at which nobody listens."""
+    draft.upstream = "server app:3990; " + draft.one("", "server app:3991; ") + "keepalive 32;"
+    draft.load = ["-R", str(draft.between(60, 100)), "-c", "16"]
+    draft.rules("B64")
+
+
+def uploads(draft: Draft) -> None:
+    """Bodies of requests fill the link of the clients."""
+    rate, size = draft.between(30, 60), 60000
+    draft.is_tls, draft.keepalive = False, 64
+    draft.http += " client_body_buffer_size 128k;"
+    draft.host("client", rate_kbit=round(0.6 * rate * size * 8 / 1000))
+    draft.scripted(rate, f"post: {{url: @PATH@, body: '{'x' * size}'}}")
+    draft.rules("B34")
+
+
 def late(draft: Draft) -> None:
     draft.stages = [["sleep", draft.one(1200, 1500)]]
     draft.location += "proxy_read_timeout 400ms;"
@@ -437,6 +480,15 @@ def cache_lock(draft: Draft) -> None:
     draft.stages = [["sleep", 300]]
     draft.load = ["-R", "200", "-c", "100"]
     draft.rules("B30", is_waste=True)
+
+
+def key_differs(draft: Draft) -> None:
+    """A key that no two requests have in common."""
+    cached(draft)
+    dummy(draft, "/1k")
+    draft.location += f"proxy_cache_key $uri{draft.one('$request_id', '$msec', '$connection$connection_requests')};"
+    draft.load = ["-R", "120", "-c", "16"]
+    draft.rules("B31", is_waste=True)
 
 
 def not_kept(draft: Draft) -> None:

@@ -131,7 +131,7 @@ def app_files(draft: Draft) -> None:
     draft.processes.append({"name": "origin0", "files": [few, few]})
     draft.stages = [["sleep", 200]]
     draft.load = ["-c", str(3 * few)]
-    draft.unnamed("B22", "B04")
+    draft.unnamed("B22", "B63")
 
 
 def app_pauses(draft: Draft) -> None:
