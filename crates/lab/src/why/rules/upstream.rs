@@ -410,14 +410,17 @@ fn cut(s: &Signals) -> Option<FiredRule> {
         .conf
         .timeouts
         .iter()
-        .map(|(name, ms)| (name, *ms, s.share_near(*ms as f64)))
+        .map(|(name, ms)| (name.as_str(), *ms, s.share_near(*ms as f64)))
         .max_by(|one, other| one.2.total_cmp(&other.2));
-    let (name, ms, share) = spike?;
     // If many requests take almost that long anyway, the share at the timeout is no spike.
-    let around = s.share_between(ms as f64 * 0.6, ms as f64 * 0.95);
-    if (share < 0.03 || share < 3.0 * around) && tunnels == 0 {
-        return None;
-    }
+    let near = |ms: u64| s.share_between(ms as f64 * 0.6, ms as f64 * 0.95);
+    let spike = spike.filter(|(_, ms, share)| *share >= 0.03 && *share >= 3.0 * near(*ms));
+    // A silent tunnel ends by the time limit for reading, whatever limits are near other answers.
+    let read = "proxy_read_timeout";
+    let read_ms = s.conf.timeouts.get(read).copied().unwrap_or(60_000);
+    let of_tunnels = (tunnels > 0).then(|| (read, read_ms, s.share_near(read_ms as f64)));
+    let (name, ms, share) = of_tunnels.or(spike)?;
+    let around = near(ms);
     let found = FiredRule::new(say!(TIMEOUT_OF, name, ms), share.clamp(0.5, 1.0))
         .with(texts::LABEL_SPIKE, say!(ANSWERS_TOOK_MS_WITHIN, percent(share), ms, percent(around)))
         .with(texts::LABEL_TUNNELS, say!(TIMEOUT_ENDED_UPGRADED_CONNECTIONS, tunnels))
@@ -485,6 +488,16 @@ mod tests {
         assert!(!rules::find(&s, None)[0].may_limit());
         s.edge.steps.insert("connect".into(), (2000, 2_000_000));
         assert!(rules::find(&s, None)[0].may_limit());
+    }
+
+    /// `proxy_connect_timeout` ends no session, however many answers take about as long.
+    #[test]
+    fn a_tunnel_ends_by_the_time_limit_for_reading() {
+        let mut s = Signals::quiet();
+        s.said.insert("tunnel_timeout".into(), 30);
+        assert_eq!(cut(&s).unwrap().subject, "proxy_read_timeout 60000 ms");
+        s.conf.timeouts = [("proxy_connect_timeout".to_owned(), 3), ("proxy_read_timeout".to_owned(), 20_000)].into();
+        assert_eq!(cut(&s).unwrap().subject, "proxy_read_timeout 20000 ms");
     }
 
     /// An edge without descriptors fails at whichever server it tries. That server is not at fault.
