@@ -20,6 +20,7 @@ texts! {
     NO_PROGRAM_KERNEL: "no program in the kernel", "커널에 올린 프로그램이 없습니다";
     KERNELS_TABLES_HAD_NO: "the kernel's tables had no room for {0} waits", "커널 테이블이 가득 차 대기 {0}건을 기록하지 못했습니다";
     LOCKS_THREADS_WAITING_AVERAGE: "locks of {0}: {1}: {2} threads, {3} waiting on the average, {4} ms each time", "{0}의 잠금: {1}: 스레드 {2}개, 평균 {3}개 대기 중, 대기 한 번에 {4} ms";
+    LOCKS_EACH_OWN: "locks of {0}: {1} threads waiting on the average, each at a futex of its own, as Java's threads do", "{0}의 잠금: 평균 {1}개 스레드 대기 중, Java의 스레드처럼 각자 자신의 futex에서 기다립니다";
     CONNECTIONS_THREADS_WAITING_AVERAGE: "from {0} to {1}: {2} connections, {3} threads waiting on the average", "{0} → {1}: 연결 {2}개, 평균 {3}개 스레드 대기 중";
     CONNECTIONS_REQUESTS_FLIGHT_AVERAGE: "from {0} to {1}: {2} connections, {3} requests in flight on the average, {4} ms each, {5} at most", "{0} → {1}: 연결 {2}개, 처리 중인 요청 평균 {3}개, 요청당 {4} ms, 최대 {5} ms";
     REQUESTS_CLIENTS_AVERAGE: "in {0}: {1} requests of clients on the average", "{0} 내부: 클라이언트 요청 평균 {1}개";

@@ -138,7 +138,7 @@ fn lock(s: &Signals) -> Option<FiredRule> {
     let share = waits.shares.get(&TimeKind::Lock).copied().unwrap_or(0.0);
     let beside = waits.busy * (1.0 - share);
     let found = FiredRule::new(say!(APPLICATION_LOCK_THREADS_WAIT, &waits.process), share)
-        .with(texts::LABEL_LOCKS, told_lock(&waits.process, lock))
+        .with(texts::LABEL_LOCKS, told_locks(waits, lock, waits.busy * share))
         .with(texts::LABEL_HELD, told_beside(waits, beside))
         .with(texts::LABEL_THREADS, told_shares(waits))
         .with(texts::LABEL_CPU, cpu_of(s, &waits.process))
@@ -151,6 +151,14 @@ fn lock(s: &Signals) -> Option<FiredRule> {
         );
     }
     Some(found.knob(say!(LESS_WORK_UNDER_LOCK), say!(ANSWERS_SECOND_GROW_TIME)))
+}
+
+/// The lock at which most threads wait. A thread of Java waits at a futex of its own, whatever the lock.
+fn told_locks(waits: &Waits, lock: &Lock, waiting: f64) -> Said {
+    match lock.threads {
+        0 | 1 => say!(LOCKS_EACH_OWN, &waits.process, digits(waiting)),
+        _ => told_lock(&waits.process, lock),
+    }
 }
 
 /// What the threads at requests do that do not wait for the lock: one of them holds it.
@@ -431,6 +439,10 @@ mod tests {
         let found = lock(&s).unwrap_or_default();
         assert!(found.evidence[1].1.contains("other threads at requests: they ran 100 %"), "{found:?}");
         assert!(found.knob.contains("more threads do not help"));
+        // As in Java, each waits at a place of its own.
+        first(&mut s).locks[0].threads = 1;
+        let found = lock(&s).unwrap_or_default();
+        assert!(found.evidence[0].1.contains("9.00 threads waiting on the average, each at"), "{found:?}");
         // Three go on at once: it may be a pool of three.
         seen(&mut s, &[(TimeKind::Lock, 0.7), (TimeKind::Sleep, 0.3)], None, (900, 10.0));
         let found = lock(&s).unwrap_or_default();
