@@ -133,6 +133,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("rules/behind.rs", include_str!("rules/behind.rs")),
     ("rules/cache.rs", include_str!("rules/cache.rs")),
     ("rules/cpu.rs", include_str!("rules/cpu.rs")),
+    ("rules/ended.rs", include_str!("rules/ended.rs")),
     ("rules/inside.rs", include_str!("rules/inside.rs")),
     ("rules/limits.rs", include_str!("rules/limits.rs")),
     ("rules/load.rs", include_str!("rules/load.rs")),

@@ -4,6 +4,7 @@ mod behind;
 mod blocked;
 mod cache;
 mod cpu;
+mod ended;
 mod inside;
 mod limits;
 mod load;
@@ -33,6 +34,7 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
         inside::RULES,
         behind::RULES,
         blocked::RULES,
+        ended::RULES,
         upstream::RULES,
         cache::RULES,
         network::RULES,

@@ -103,9 +103,10 @@ fn taken_out(s: &Signals) -> Option<FiredRule> {
         return None;
     }
     let subject = say!(LEAVES_NO_SERVER, &statement.text, &statement.at, of(unserved, s.load.sent));
+    let failed = if bad > 0 { say!(TRIES_FAILED_WAYS, of(bad, s.edge.tries), ways(s)) } else { Said::default() };
     let found = FiredRule::new(subject, share)
         .with(texts::LABEL_SERVER, say!(TIMES_NO_SERVER_AVAILABLE, none, bad))
-        .with(texts::LABEL_TRIES, say!(TRIES_FAILED_WAYS, of(bad, s.edge.tries), ways(s)));
+        .with(texts::LABEL_TRIES, failed);
     let found = policy::clients(s, found);
     Some(match statement.directive.as_str() {
         "health_check" => found.knob(say!(CHECK_HEALTH_CHECK), say!(SERVERS_STAY_IN_USE)),
@@ -136,10 +137,12 @@ fn nobody_listens(s: &Signals) -> Option<FiredRule> {
     Some(found.knob(say!(START_SERVERS), say!(NO_TRY_REFUSED)))
 }
 
-/// `refused × 12, reset × 3`. Empty if the log has no line about it.
+/// `refused × 12, 503 × 3`: the log's names of failures, and the statuses of servers.
 fn ways(s: &Signals) -> Said {
-    let mut counts: Vec<(&str, u64)> =
-        WAYS.iter().chain(&NO_CONNECTION[1..]).map(|way| (*way, s.tries_failed(way))).collect();
+    let logged = WAYS.iter().chain(NO_CONNECTION.iter().skip(1)).map(|way| ((*way).to_owned(), s.tries_failed(way)));
+    let given = s.edge.given.iter().filter(|(status, _)| **status >= 500);
+    let mut counts: Vec<(String, u64)> =
+        logged.chain(given.map(|(status, count)| (status.to_string(), *count))).collect();
     counts.retain(|(_, count)| *count > 0);
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let list: Vec<String> = counts.iter().map(|(way, count)| format!("{way} × {count}")).collect();
@@ -164,6 +167,9 @@ mod tests {
         assert!(is_policy(&findings), "{:?}", findings.iter().map(|one| one.rule.id).collect::<Vec<_>>());
         let text = "server app:3000 max_fails=1 fail_timeout=10s at nginx.conf:9 left no server for 800 of 2000 (40 %) requests";
         assert_eq!(findings[0].found.subject, text);
+        s.edge.given.insert(503, 5);
+        let evidence = taken_out(&s).unwrap().evidence;
+        assert!(evidence[1].1.ends_with("tries failed: 503 × 5"), "{evidence:?}");
         // No try fails: the health check takes them out of use.
         s.edge.peers.values_mut().for_each(|peer| peer.bad = 0);
         let found = find(&s, None).remove(0).found;
