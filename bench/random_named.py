@@ -414,6 +414,7 @@ def check_fails(draft: Draft) -> None:
 def nobody(draft: Draft) -> None:
     """The upstream names ports at which nobody listens."""
     draft.upstream = "server app:3990; " + draft.one("", "server app:3991; ") + "keepalive 32;"
+    draft.processes.append({"name": "origin0", "ready": "Started"})
     draft.load = ["-R", str(draft.between(60, 100)), "-c", "16"]
     draft.rules("B64")
 

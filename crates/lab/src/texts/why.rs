@@ -95,7 +95,7 @@ texts! {
     RULE: "{0}   (rule {1})", "{0}   (규칙 {1})";
     OFFERED_ANSWERED: "{0}/s offered and {1}/s answered", "초당 {0}건을 보냈고 초당 {1}건이 응답을 받았습니다";
     CONNECTIONS_GAVE_MORE_CONNECTIONS: "{0} connections gave {1}/s, and more connections give more", "연결 {0}개로 초당 {1}건이 응답을 받았고, 연결을 늘리면 응답도 늘어납니다";
-    STACK_ANSWERED_SCRIPT: "the stack answered the script: {0}/s", "스택이 스크립트의 모든 요청에 응답했습니다: 초당 {0}건";
+    STACK_ANSWERED_OF_SCRIPT: "the stack answered {0} of the script's {1} requests, sent at {2}/s", "스택이 스크립트의 요청 {1}건 중 {0}건에 응답했습니다: 초당 {2}건을 보냈습니다";
     BEFORE_EDGES_OWN_WORK: "before and in the edge's own work", "엣지 도착 전과 엣지 자체 처리";
     HELD_EDGE: "held by the edge", "엣지에서 대기";
     CONNECTING_UPSTREAM: "connecting to the upstream", "업스트림 연결";

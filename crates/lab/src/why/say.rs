@@ -168,7 +168,11 @@ fn sentence(facts: &EndFacts) -> (&'static str, Said, Option<usize>) {
             None if facts.full.load.is_closed => {
                 say!(CONNECTIONS_GAVE_MORE_CONNECTIONS, facts.full.load.connections, digits(facts.full.goodput()))
             }
-            None => say!(STACK_ANSWERED_SCRIPT, digits(facts.full.goodput())),
+            // Answers a second would also count the time in which the last answers drain.
+            None => {
+                let load = &facts.full.load;
+                say!(STACK_ANSWERED_OF_SCRIPT, load.well, load.sent, digits(facts.full.sent_rate()))
+            }
         };
         return match facts.findings.first() {
             Some(_) => ("NOT SATURATED", say!(OFFERED_NOTICED, offered, of(0)), Some(0)),
@@ -561,6 +565,16 @@ mod tests {
         );
         let korean = text(&run, Language::Korean);
         assert!(korean.contains("초당 12.5건까지 낮춰도"), "{korean}");
+    }
+
+    /// 40 a second for ten seconds, and the last answer half a second later: that are no 38 a second.
+    #[test]
+    fn a_script_is_answered_as_it_was_sent() {
+        let mut full = Signals::quiet();
+        (full.load.offered, full.load.sent, full.load.well, full.seconds) = (None, 400, 400, 10.5);
+        let answered = EndFacts { full, findings: Vec::new(), is_saturated: false, ..facts() };
+        let text = sentence(&answered).1;
+        assert!(text.contains("answered 400 of the script's 400 requests, sent at 40.0/s"), "{text}");
     }
 
     #[test]
