@@ -79,8 +79,8 @@ const STAGES = {
     const kept = Array.from({ length: mb * 2000 }, (_, i) => ({ i, s: `${i}-kept` }));
     return () => { for (let i = 0; i < n; i++) kept[(Math.random() * kept.length) | 0] = { i, s: `${i}-made` }; };
   },
-  errors: (share) => { let n = 0, failed = 0; return (q, r) => { if (failed < ++n * share - 0.5) { failed++; r.statusCode = 503; } }; },
-  drops: (share) => { let n = 0, ended = 0; return (q) => { if (ended < ++n * share - 0.5) { ended++; q.socket.destroy(); } }; },
+  errors: (share) => { let n = 0; return (q, r) => { if ((++n * 0.6180339887) % 1 < share) r.statusCode = 503; }; },
+  drops: (share) => { let n = 0; return (q) => { if ((++n * 0.6180339887) % 1 < share) q.socket.destroy(); }; },
   port: (port, ms) => (q) => q.socket.localPort === port ? sleep(ms) : undefined,
   pauses: (every, ms) => { const cell = new Int32Array(new SharedArrayBuffer(4)); setInterval(() => Atomics.wait(cell, 0, 0, ms), every); return () => undefined; },
   hangs_up: (ms) => (q) => { const s = q.socket, idle = performance.now() - (s.since || 1e12); if (idle > ms) s.destroy(); q.once('close', () => { s.since = performance.now(); }); },
@@ -175,23 +175,21 @@ def full(ms):
             try: os.write(fd, b'line')
             except OSError: time.sleep(ms / 1000)
     return work
+def chosen(share):
+    # In no step with the turns of several servers: multiples of the golden ratio.
+    number, lock = [0], threading.Lock()
+    def is_one():
+        with lock:
+            number[0] += 1
+            return number[0] * 0.6180339887 % 1 < share
+    return is_one
 def errors(share):
-    counts, lock = [0, 0], threading.Lock()
-    def work(_):
-        with lock:
-            counts[0] += 1
-            if counts[1] < counts[0] * share - 0.5:
-                counts[1] += 1
-                return 503
-    return work
+    is_one = chosen(share)
+    return lambda _: 503 if is_one() else None
 def drops(share):
-    counts, lock = [0, 0], threading.Lock()
+    is_one = chosen(share)
     def work(_):
-        with lock:
-            counts[0] += 1
-            if counts[1] < counts[0] * share - 0.5:
-                counts[1] += 1
-                raise Hang
+        if is_one(): raise Hang
     return work
 def port(which, ms): return lambda c: time.sleep(ms / 1000) if c.port == which else None
 def hangs_up(ms):
