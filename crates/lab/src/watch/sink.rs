@@ -133,11 +133,7 @@ fn add(sums: &mut Account, text: &str) -> Option<()> {
     if !cache.is_empty() && cache != "-" {
         *sums.cache.said.entry(cache.to_owned()).or_default() += 1;
         sums.cache.fetches += u64::from(tries > 0);
-        let mut words: Vec<&str> = forbids.split_ascii_whitespace().filter(|word| REASONS.contains(word)).collect();
-        words.dedup();
-        for word in words.iter().filter(|_| tries > 0) {
-            *sums.cache.reasons.entry((*word).to_owned()).or_default() += 1;
-        }
+        forbidden(sums, if tries > 0 { forbids } else { "" });
         let (ms, waited_us) = (time / 1000, time.saturating_sub(upstream_us));
         let near = ms % POLL_MS;
         let is_near = near <= POLL_NEAR_MS || POLL_MS - near <= POLL_NEAR_MS;
@@ -157,6 +153,15 @@ fn add(sums: &mut Account, text: &str) -> Option<()> {
         *sums.errors.entry(status.to_string()).or_default() += 1;
     }
     Some(())
+}
+
+/// Counts the reasons for which an answer may not be stored, each once.
+fn forbidden(sums: &mut Account, words: &str) {
+    for reason in REASONS {
+        if words.split_ascii_whitespace().any(|word| word == reason) {
+            *sums.cache.reasons.entry(reason.to_owned()).or_default() += 1;
+        }
+    }
 }
 
 /// Counts the effect of limits on a request, from `$limit_req_status` and `$limit_conn_status`.

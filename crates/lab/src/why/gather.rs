@@ -469,6 +469,7 @@ pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
     let mut found = Conf { is_weir, can_keep: is_weir, has_upgrade: is_weir, ..Conf::default() };
     (found.policies, found.outages) = (policies(tree), outages(tree));
     found.cache = cache(tree);
+    (found.upstream_requests, found.next_upstream) = (upstream_requests(tree), next_upstream(tree));
     let mut all: Vec<&Statement> = tree.root.iter().collect();
     let (mut speaks_11, mut clears) = (false, false);
     let (mut named, mut passed) = (Vec::new(), Vec::new());
@@ -481,9 +482,6 @@ pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
             "worker_connections" => found.worker_connections = number,
             "worker_rlimit_nofile" => found.worker_rlimit_nofile = number,
             "keepalive" => found.keepalive = found.keepalive.max(number),
-            "proxy_next_upstream" => {
-                found.next_upstream = Some(statement.args.iter().map(|word| word.text.clone()).collect());
-            }
             "proxy_http_version" => speaks_11 |= first == "1.1",
             "proxy_set_header" if first.eq_ignore_ascii_case("connection") => {
                 clears |= statement.text(1).is_empty() || statement.text(1).starts_with('$')
@@ -514,8 +512,6 @@ pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
             "upstream" => {
                 found.has_upstream = true;
                 named.push(first.to_owned());
-                let requests = statement.named("keepalive_requests").filter_map(|one| one.text(0).parse().ok());
-                found.upstream_requests = found.upstream_requests.into_iter().chain(requests).min();
                 let is_used =
                     |server: &&Statement| !server.words().any(|word| matches!(word.text.as_str(), "down" | "backup"));
                 let servers = statement.named("server").filter(is_used).map(|server| server.text(0).to_owned());
@@ -539,12 +535,32 @@ pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
     found
 }
 
+/// Every statement; a block comes before its content.
+fn every(tree: &Tree) -> impl Iterator<Item = &Statement> {
+    let mut open: Vec<&Statement> = tree.root.iter().rev().collect();
+    std::iter::from_fn(move || {
+        let statement = open.pop()?;
+        open.extend(statement.children().iter().rev());
+        Some(statement)
+    })
+}
+
+/// The smallest `keepalive_requests` of an upstream.
+fn upstream_requests(tree: &Tree) -> Option<u64> {
+    let upstreams = every(tree).filter(|one| one.name == *"upstream");
+    upstreams.flat_map(|one| one.named("keepalive_requests")).filter_map(|one| one.text(0).parse().ok()).min()
+}
+
+/// The conditions of the last `proxy_next_upstream`.
+fn next_upstream(tree: &Tree) -> Option<Vec<String>> {
+    let last = every(tree).filter(|one| one.name == *"proxy_next_upstream").last()?;
+    Some(last.args.iter().map(|word| word.text.clone()).collect())
+}
+
 /// The statements about a cache that decide what it stores. The modules of nginx use the same names after their prefix.
 fn cache(tree: &Tree) -> CacheConf {
     let mut found = CacheConf { excluded: excluded(tree), ..CacheConf::default() };
-    let mut open: Vec<&Statement> = tree.root.iter().collect();
-    while let Some(statement) = open.pop() {
-        open.extend(statement.children());
+    for statement in every(tree) {
         let name = statement.name.text.split_once('_').map_or("", |(_, name)| name);
         match name {
             "cache_key" => found.key = Some(statement.text(0).to_owned()),
