@@ -342,6 +342,13 @@ mod tests {
             "server localhost:3000;\n        keepalive 39;",
         );
         has("upstream … { keepalive 64; } proxy_http_version 1.1;", "keepalive 64;\n    }");
+        has("upstream … { keepalive_requests 1000; }", "keepalive_requests 1000;\n    }");
+        has("client_max_body_size 10m;   (its default is 1m)", "http {\n    client_max_body_size 10m;");
+        has(
+            "proxy_next_upstream error timeout http_503;",
+            "proxy_pass http://app;\n            proxy_next_upstream error",
+        );
+        has("proxy_cache_key \"$host$uri\";   (without $msec)", "proxy_cache_key \"$host$uri\";");
         has("least_conn;", "{\n        least_conn;\n        server");
         has("gzip on; gzip_types text/css;", "gzip_types text/css;");
         has("listen … reuseport;", "listen 80 reuseport;");
