@@ -41,7 +41,7 @@ NAMED = [
     Kind("inert", "n", named.inert),
     Kind("no-pool", "n", named.no_pool),
     Kind("hangs-up", "nw", named.hangs_up),
-    Kind("drops", "nw", named.drops),
+    Kind("drops", "n", named.drops),
     Kind("servers-out", "n", named.servers_out),
     Kind("check-fails", "w", named.check_fails),
     Kind("nobody", "nw", named.nobody),

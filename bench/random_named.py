@@ -386,7 +386,8 @@ def hangs_up(draft: Draft) -> None:
 
 
 def drops(draft: Draft) -> None:
-    """A process that ends in the middle of its work: its connection ends without an answer, kept or not."""
+    """A process that ends in the middle of its work: its connection ends without an answer, kept or not. weir keeps connections by
+    itself, and sends a GET again if a kept one ends."""
     draft.servers, draft.is_spread = 1, False
     draft.stages.append(["drops", draft.one(0.1, 0.25)])
     draft.keepalive = draft.one(0, 32)
