@@ -20,7 +20,7 @@ texts! {
     NO_PROGRAM_KERNEL: "no program in the kernel", "커널에 올린 프로그램이 없습니다";
     KERNELS_TABLES_HAD_NO: "the kernel's tables had no room for {0} waits", "커널 테이블이 가득 차 대기 {0}건을 기록하지 못했습니다";
     LOCKS_THREADS_WAITING_AVERAGE: "locks of {0}: {1}: {2} threads, {3} waiting on the average, {4} ms each time", "{0}의 잠금: {1}: 스레드 {2}개, 평균 {3}개 대기 중, 대기 한 번에 {4} ms";
-    LOCKS_EACH_OWN: "locks of {0}: {1} threads waiting on the average, each at a futex of its own, as Java's threads do", "{0}의 잠금: 평균 {1}개 스레드 대기 중, Java의 스레드처럼 각자 자신의 futex에서 기다립니다";
+    LOCKS_EACH_OWN: "locks of {0}: {1} threads waiting on the average, each at a futex of its own, as in Java and for Python's semaphores", "{0}의 잠금: 평균 {1}개 스레드 대기 중, Java나 Python의 세마포어처럼 각자 자신의 futex에서 기다립니다";
     CONNECTIONS_THREADS_WAITING_AVERAGE: "from {0} to {1}: {2} connections, {3} threads waiting on the average", "{0} → {1}: 연결 {2}개, 평균 {3}개 스레드 대기 중";
     CONNECTIONS_REQUESTS_FLIGHT_AVERAGE: "from {0} to {1}: {2} connections, {3} requests in flight on the average, {4} ms each, {5} at most", "{0} → {1}: 연결 {2}개, 처리 중인 요청 평균 {3}개, 요청당 {4} ms, 최대 {5} ms";
     REQUESTS_CLIENTS_AVERAGE: "in {0}: {1} requests of clients on the average", "{0} 내부: 클라이언트 요청 평균 {1}개";
@@ -424,10 +424,11 @@ texts! {
     EVERY_PROCESS_KNOWS_SESSIONS: "every process knows the sessions of its requests", "모든 프로세스가 자신이 받는 요청의 세션을 압니다";
     THREADS_APPLICATION_WAIT_LOCK: "threads of an application wait for a lock while they have requests (`--inside`)", "앱의 스레드가 요청을 처리하는 동안 잠금을 기다립니다 (`--inside`)";
     APPLICATION_LOCK_THREADS_WAIT: "application {0}: a lock that its threads wait for", "앱 {0}: 스레드가 기다리는 잠금";
+    APPLICATION_POOL_OR_LOCK: "application {0}: a pool, or a lock, that its threads wait for", "앱 {0}: 스레드가 기다리는 풀이나 잠금";
     LESS_WORK_UNDER_LOCK: "less work under the lock, or a lock for each part of what it protects; more threads do not help", "잠금을 잡고 하는 일을 줄이거나, 보호하는 데이터를 나누어 부분마다 잠금을 두세요. 스레드를 늘려도 도움이 되지 않습니다";
     ANSWERS_SECOND_GROW_TIME: "answers a second grow as the time under the lock shrinks", "잠금을 잡는 시간이 줄어드는 만큼 초당 응답이 늘어납니다";
-    BESIDE_RUN: "{0} other threads at requests: they ran {1} of that time and waited {2} for a CPU; one of them holds it", "요청 처리 중인 다른 스레드 {0}개: 그 시간의 {1} 동안 실행되고 {2} 동안 CPU를 기다렸습니다. 그중 하나가 잠금을 잡고 있습니다";
-    BESIDE_WAIT: "{0} other threads at requests: they ran {1} of that time, waited {2} for a CPU, and waited {3} for {4}; one of them holds it", "요청 처리 중인 다른 스레드 {0}개: 그 시간의 {1} 동안 실행되고, {2} 동안 CPU를, {3} 동안 {4} 기다렸습니다. 그중 하나가 잠금을 잡고 있습니다";
+    BESIDE_RUN: "{0} other threads at requests: they ran {1} of that time and waited {2} for a CPU; the holder is one of them", "요청 처리 중인 다른 스레드 {0}개: 그 시간의 {1} 동안 실행되고 {2} 동안 CPU를 기다렸습니다. 잡고 있는 스레드는 이 중에 있습니다";
+    BESIDE_WAIT: "{0} other threads at requests: they ran {1} of that time, waited {2} for a CPU, and waited {3} for {4}; the holder is one of them", "요청 처리 중인 다른 스레드 {0}개: 그 시간의 {1} 동안 실행되고, {2} 동안 CPU를, {3} 동안 {4} 기다렸습니다. 잡고 있는 스레드는 이 중에 있습니다";
     LARGER_POOL_OR_LESS_UNDER_LOCK: "{0} at once go on: if this is the lock of a pool, use a larger pool, as far as what it guards has room; if it is a lock, less work under it", "동시에 {0}개가 계속 진행합니다: 풀의 잠금이라면, 풀이 보호하는 자원에 여유가 있는 만큼 풀을 늘리세요. 잠금이라면 잠금을 잡고 하는 일을 줄이세요";
     OTHER_THREAD: "another thread of it", "같은 프로세스의 다른 스레드를";
     A_PEER: "a peer", "소켓의 상대를";

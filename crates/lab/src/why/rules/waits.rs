@@ -137,15 +137,20 @@ fn lock(s: &Signals) -> Option<FiredRule> {
     })?;
     let share = waits.shares.get(&TimeKind::Lock).copied().unwrap_or(0.0);
     let beside = waits.busy * (1.0 - share);
-    let found = FiredRule::new(say!(APPLICATION_LOCK_THREADS_WAIT, &waits.process), share)
+    // A semaphore of several places, which guards a pool, lets several threads go on at once. One thread holds a lock.
+    let may_be_pool = beside >= SEVERAL && !lock.is_mutex;
+    let subject = match may_be_pool {
+        true => say!(APPLICATION_POOL_OR_LOCK, &waits.process),
+        false => say!(APPLICATION_LOCK_THREADS_WAIT, &waits.process),
+    };
+    let found = FiredRule::new(subject, share)
         .with(texts::LABEL_LOCKS, told_locks(waits, lock, waits.busy * share))
         .with(texts::LABEL_HELD, told_beside(waits, beside))
         .with(texts::LABEL_THREADS, told_shares(waits))
         .with(texts::LABEL_CPU, cpu_of(s, &waits.process))
         .with(texts::LABEL_WAIT, wait(s))
         .slows(&[Segment::Wait]);
-    // A semaphore of several places, which guards a pool, lets several threads go on at once. One thread holds a lock.
-    if beside >= SEVERAL && !lock.is_mutex {
+    if may_be_pool {
         return Some(
             found.knob(say!(LARGER_POOL_OR_LESS_UNDER_LOCK, digits(beside)), say!(ANSWERS_SECOND_GROW_POOL_UNTIL)),
         );
@@ -447,7 +452,7 @@ mod tests {
         seen(&mut s, &[(TimeKind::Lock, 0.7), (TimeKind::Sleep, 0.3)], None, (900, 10.0));
         let found = lock(&s).unwrap_or_default();
         assert!(found.evidence[1].1.contains("waited 100 % for a time to pass"), "{found:?}");
-        assert!(found.knob.contains("3.00 at once"), "{}", found.knob);
+        assert!(found.knob.contains("3.00 at once") && found.subject.contains("a pool, or a lock"), "{found:?}");
         // A mutex of the C library is no pool.
         first(&mut s).locks[0].is_mutex = true;
         assert!(lock(&s).unwrap_or_default().knob.contains("more threads do not help"));
