@@ -20,6 +20,7 @@ pub mod known;
 #[cfg(test)]
 mod language;
 pub mod policies;
+mod processes;
 pub mod prove;
 mod proving;
 mod quiet;
@@ -35,6 +36,7 @@ mod told;
 pub mod tried;
 mod unread;
 pub mod widen;
+mod written;
 
 pub use asked::Why;
 pub use run::run;

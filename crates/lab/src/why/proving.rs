@@ -3,10 +3,9 @@
 
 use super::arm::{Arm, Elasticity, MORE};
 use super::blocks::{AGAIN_MAX, Ended, Lab, gate, write_overlays};
-use super::gather;
 use super::prove::{self, Proof};
 use super::say::EndFacts;
-use super::widen;
+use super::{widen, written};
 use crate::ask::{Load, allowed_cpus};
 use crate::said::{Said, say};
 use crate::stack::Spec;
@@ -109,7 +108,7 @@ impl Lab<'_> {
             let (mut spec, dir) = self.spec(load)?;
             // A warm-up would leave ports in TIME_WAIT, which the block then lacks.
             spec.warm = None;
-            let has_file_limit = gather::conf(&self.it.side.tree, false).worker_rlimit_nofile.is_some();
+            let has_file_limit = written::conf(&self.it.side.tree, false).worker_rlimit_nofile.is_some();
             let changes = arm.map(|arm| prove::squeeze(arm, &mut spec, has_file_limit)).unwrap_or_default();
             if let Some(arm) = arm {
                 widen::files_for(arm, &mut spec, has_file_limit);
