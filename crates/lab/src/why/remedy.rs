@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use weir_conf::edit::{self, Edit};
 use weir_conf::{MemoryFiles, Statement, Tree};
 
+use super::written::every;
 use crate::change::{Difference, changes};
 use crate::said::{Said, say};
 
@@ -95,16 +96,6 @@ impl Made {
         names.dedup();
         names
     }
-}
-
-/// Every statement; a block comes before its content.
-fn every(tree: &Tree) -> impl Iterator<Item = &Statement> {
-    let mut open: Vec<&Statement> = tree.root.iter().rev().collect();
-    std::iter::from_fn(move || {
-        let statement = open.pop()?;
-        open.extend(statement.children().iter().rev());
-        Some(statement)
-    })
 }
 
 /// The words of a statement as they are written.

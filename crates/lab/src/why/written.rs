@@ -80,7 +80,7 @@ pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
 }
 
 /// Every statement; a block comes before its content.
-fn every(tree: &Tree) -> impl Iterator<Item = &Statement> {
+pub(super) fn every(tree: &Tree) -> impl Iterator<Item = &Statement> {
     let mut open: Vec<&Statement> = tree.root.iter().rev().collect();
     std::iter::from_fn(move || {
         let statement = open.pop()?;
