@@ -181,7 +181,8 @@ fn a_request_keeps_its_number_for_one_coin() {
     on_worker(async {
         let worker = worker(&conf(1, "", "a"));
         let site = Site::on(&worker, worker.main());
-        let (one, other) = (coin("cookie:sid", 0.5), coin("cookie:sid", 0.5));
+        let one = coin("cookie:sid", 0.5);
+        let other = Coin::new([4; 16], one.key().clone(), 0.5);
         let exchange = site.exchange(&whole("GET /|Cookie: sid=7"));
         let number = |coin| lane::number(coin, exchange.client, exchange.request);
         let first = number(&one);
