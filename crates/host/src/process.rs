@@ -21,8 +21,8 @@ const PF_KTHREAD: u32 = 0x0020_0000;
 /// CPU time of a family of processes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FamilyCpu {
-    /// User and system time of all its processes and threads, also of those that have ended, if their parents are of the family and wait for them. The time of
-    /// what has ended is in steps of 10 ms.
+    /// User and system time of all its processes and threads. A process that has ended counts if its parent is of the family and has
+    /// waited for it. The time of ended threads and processes is in steps of 10 ms.
     pub cpu: Duration,
     /// Number of live processes.
     pub processes: usize,

@@ -150,7 +150,8 @@ pub struct Program {
 const GENERATIONS_MAX: usize = 64;
 
 /// Adds up processes with the same name and the same parent. `before` was read `elapsed` earlier; a process that it
-/// lacks counts from its start. A process that has ended counts for the program of its parent, without the time that it had in `before`. The process `apart` is never added to others: another edge of this machine may have its
+/// lacks counts from its start. The time of a process that has ended counts for the program of its
+/// parent, without the part that `before` has. The process `apart` is never added to others: another edge of this machine may have its
 /// name and its parent.
 pub fn programs(before: &[Seen], now: &[Seen], elapsed: Duration, apart: u32) -> Vec<Program> {
     let known: BTreeMap<(u32, u64), &Seen> = before.iter().map(|one| ((one.pid, one.started), one)).collect();

@@ -183,7 +183,8 @@ impl Sample {
         let mut chance = fastrand::Rng::with_seed(seed);
         let count = self.seen.len();
         let drawn = (0..count).map(|_| chance.usize(..count.max(1)) as u32).collect();
-        // What a client may fail with, given the failures that were seen: a draw of the Gamma law with Jeffreys' prior.
+        // The probability that a client fails is not known. This run draws one that fits the failures that were seen: from the Gamma
+        // law, with Jeffreys' prior.
         let gamma: f64 = (0..self.failed.min(FAILED_MAX)).map(|_| -(1.0 - chance.f64()).ln()).sum();
         let half = normal(&mut chance).powi(2) / 2.0;
         let scale = self.failed as f64 / self.failed.clamp(1, FAILED_MAX) as f64;

@@ -93,8 +93,8 @@ pub(crate) struct PeerState {
     pub times: Times,
 }
 
-/// What failures have left on one peer. All workers share it, without a lock: a healthy peer's record is only read. So do the
-/// groups that continue each other: two configurations in force would else each learn of a failure for themselves.
+/// The marks that failures have left on one peer. All workers share it, without a lock: a healthy peer's record is only read. Groups
+/// that continue each other share it too: two configurations in force would else each learn of a failure for themselves.
 ///
 /// The times of a window are whole seconds, because nginx compares whole seconds. To choose among peers that have
 /// failed, weir compares milliseconds.

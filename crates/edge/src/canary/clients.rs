@@ -84,7 +84,7 @@ struct Window {
 /// A window that has closed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClosedWindow {
-    /// What the client met.
+    /// The failures and the times of its requests.
     pub outcome: ClientOutcome,
     /// The places of its latencies, of the first requests.
     pub latencies: Vec<u16>,

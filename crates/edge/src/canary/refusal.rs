@@ -8,6 +8,7 @@ pub const CLIENTS_MIN: u64 = 200;
 pub const LARGEST_MAX: f64 = 0.05;
 /// More requests than this part without the key: those with it are not the traffic.
 const WITHOUT_KEY_MAX: f64 = 0.5;
+
 /// Why the traffic cannot answer: the canary does not begin.
 pub fn refusal(look: &CanaryLook, largest: f64) -> Option<CanaryReason> {
     let all = look.requests + look.without_key;

@@ -44,7 +44,7 @@ pub enum ThreadPhase {
     Answered,
 }
 
-/// Who ended a wait at a futex.
+/// The thread that ended a wait at a futex.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WokenBy {
     /// That is not known, or the wait goes on.
@@ -115,7 +115,7 @@ pub struct Wait {
     pub is_mutex: bool,
     /// The wait at the futex has a timeout.
     pub is_timed: bool,
-    /// Who ended the wait at the futex.
+    /// The thread that ended the wait at the futex.
     pub by: WokenBy,
     /// Total time.
     pub ns: u64,

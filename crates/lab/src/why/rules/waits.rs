@@ -166,7 +166,7 @@ fn told_locks(waits: &Waits, lock: &Lock, waiting: f64) -> Said {
     }
 }
 
-/// What the threads at requests do that do not wait for the lock: one of them holds it.
+/// The work of the threads that have a request and do not wait for the lock. One of them holds it.
 fn told_beside(waits: &Waits, beside: f64) -> Said {
     let part = |kind: TimeKind| waits.shares.get(&kind).copied().unwrap_or(0.0) * waits.busy / beside.max(1e-9);
     let rest = waits.shares.keys().filter(|kind| !matches!(kind, TimeKind::Lock | TimeKind::Ran | TimeKind::Queue));
