@@ -58,9 +58,9 @@ def measured(name: str, slo: str, words: str, args, work: Path) -> tuple[float |
     argv = [args.weir, "lab", "capacity", str(conf), "--slo", f"p95={slo}", "--from", "40", "--block", "8s", "--warmup", "3s", "-c", "1024",
             "--origin", origin, "--plain", "--store", str(work / name)]
     done = subprocess.run(argv + (["--noisy"] if args.noisy else []), capture_output=True, text=True, timeout=1200)
-    runs = sorted((work / name).glob("*.json")) or sorted((work / name).rglob("*.json"))
+    runs = sorted((work / name).rglob("*.json"))
     if not runs:
-        return None, (done.stdout + done.stderr).strip().splitlines()[-1:]
+        return None, "".join((done.stdout + done.stderr).strip().splitlines()[-1:])
     verdict = json.loads(runs[-1].read_text())["verdict"]
     return verdict.get("rate"), verdict.get("text", "")
 
