@@ -20,9 +20,12 @@ def is_sent_in_vain(_request, difference, nginx, weir):
 
 @because("log after post_action", "after post_action, nginx's log line mixes both requests: the place of the one, fields and bytes of the other", leaves="cache")
 def is_after(_request, difference, nginx, weir):
-    """The log line of a request with a post_action, and the connection after it."""
+    """The log line of a request with a post_action, and the connection or the stream after it."""
     if "post_action " not in nginx.get("conf", ""):
         return False
+    if difference.where == "end":
+        # 444 of a post_action: the client has its whole answer already.
+        return (difference.nginx, difference.weir) == ("reset", "ended") and "444" in nginx["conf"]
     if difference.where.startswith("origin: ") and "auth_request /" in nginx["conf"]:
         # After `return`, nginx checks the post_action and does not go on; the rest is not the same request.
         return sorted(one["line"] for one in nginx["seen"]) != sorted(one["line"] for one in weir["seen"])

@@ -103,7 +103,9 @@ def is_no_http(_request, difference, nginx, weir):
         return b"\0garbage" in nginx["answer"]["body"] and b"502 Bad Gateway" in weir["answer"]["body"] and body(nginx["answer"]).partition("\0garbage")[0] == body(weir["answer"]).partition("<html>\r\n<head><title>502")[0]
     # A line may be that of a subrequest.
     is_line = difference.where == "log: status" and difference.nginx == "009" and difference.weir == "502" and "log_subrequest on" in nginx.get("conf", "")
-    is_sent = is_line or nginx["answer"]["status"].startswith(("no HTTP: ", "HTTP/2 000")) or nginx["answer"]["status"] in ("closed", "silence") and any(line.get("status") == "009" for line in nginx["log"])
+    is_sent = is_line or nginx["answer"]["status"].startswith(("no HTTP: ", "HTTP/2 000"))
+    # With `access_log off`, no line tells it.
+    is_sent |= nginx["answer"]["status"] in ("closed", "silence") and all(line.get("status") == "009" for line in nginx["log"])
     return is_sent and difference.where in ("status", "log: status") and ("009" in (difference.nginx, difference.weir) or difference.where == "status") and "garbage" in nginx["answer"]["status"] + str(nginx["seen"]) + nginx.get("conf", "")
 
 
