@@ -106,7 +106,7 @@ fn a_remedy_is_tried_in_a_copy_and_the_copy_is_named() {
     let copy = run["copied"]["file"].as_str().unwrap();
     assert!(fs::read_to_string(copy).unwrap().contains("worker_connections 1024;"), "{said}");
     assert_eq!(fs::read_to_string(bench.0.join("nginx.conf")).unwrap(), FULL_TABLE, "the file stays as it is");
-    assert!(said.contains(&format!("{copy} -c 60 /1k?delay=300ms -H 'X-Of: a test'")), "{said}");
+    assert!(said.contains(&format!("{copy} -c 60 '/1k?delay=300ms' -H 'X-Of: a test'")), "{said}");
     // The duration is printed before the first block.
     let (outlook, first) = (said.find("6 pairs of blocks: about").unwrap(), said.find("the load as asked").unwrap());
     assert!(outlook < first && said.contains("X-Of") && run["asked"]["headers"] == json!(["X-Of: a test"]), "{said}");

@@ -35,6 +35,7 @@ pub mod signals;
 mod told;
 pub mod tried;
 mod unread;
+mod verify;
 pub mod widen;
 mod written;
 

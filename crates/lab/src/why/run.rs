@@ -176,6 +176,7 @@ impl Lab<'_> {
             return Ok(None);
         }
         facts.cpus = assign::in_words(&other, &again.0).map(|said| say!(LAB_CHOSE_BECAUSE_FIRST, said));
+        facts.chosen_cpus = Some(other);
         Ok(Some(again))
     }
 

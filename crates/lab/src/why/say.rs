@@ -15,7 +15,9 @@ use super::rules::{Finding, waits};
 use super::signals::{Role, Signals};
 use super::told;
 use super::tried::{Copied, Tried, Word};
+use super::verify;
 use super::widen;
+use crate::ask::Cpus;
 use crate::metric::digits;
 use crate::said::{self, Said, Text, left, say, shown, shown_list};
 use crate::texts;
@@ -52,6 +54,8 @@ pub struct EndFacts {
     pub contradiction: Option<Said>,
     /// The parts that share CPUs, and which CPUs.
     pub cpus: Option<Said>,
+    /// The CPUs that the lab chose instead of the first assignment.
+    pub chosen_cpus: Option<Cpus>,
     /// The copy of the configuration with the remedy.
     pub copied: Option<Copied>,
     /// The result of the try.
@@ -101,7 +105,7 @@ pub fn outcome(facts: &EndFacts, it: &Why) -> Value {
         "lead": lead,
         "tried": facts.tried.as_ref().map(Tried::to_json),
         "copied": facts.copied,
-        "verify": named.zip(facts.copied.as_ref()).map(|(finding, copied)| verify(finding, it, copied)),
+        "verify": named.zip(facts.copied.as_ref()).and_then(|(finding, copied)| verify::command(finding, it, facts.chosen_cpus.as_ref(), copied)),
         "verdict": verdict(name, &text, named.map(|finding| finding.rule.id)),
     });
     for (name, said) in [
@@ -290,55 +294,6 @@ fn next_limit(facts: &EndFacts, named: Option<&Finding>) -> Option<Said> {
     let (name, bound) = bounds.min_by(|one, other| one.1.total_cmp(&other.1))?;
     // A rate below the present one is no prediction.
     (bound > facts.full.goodput()).then(|| say!(NEXT_LIMIT_CPU_ABOUT, name, digits(bound)))
-}
-
-/// The command that compares before and after.
-fn verify(finding: &Finding, it: &Why, copied: &Copied) -> String {
-    let file = it.side.file.display();
-    // If paths begin in the file's directory, the copy has to stand there too.
-    let (first, after) = if copied.is_beside {
-        let beside = it.side.file.with_file_name("after.conf").display().to_string();
-        (format!("cp {} {beside} && ", copied.file.display()), beside)
-    } else {
-        (String::new(), copied.file.display().to_string())
-    };
-    let mut flags = String::new();
-    if copied.names.len() > 1 {
-        flags += &format!(" --together {}", copied.names.join(","));
-    }
-    if let Some(origin) = &it.ask.origin {
-        flags += &format!(" --origin {}", quoted(origin));
-    }
-    if let Some(quota) = it.ask.quota {
-        flags += &format!(" --edge-quota {quota}");
-    }
-    for field in &it.ask.headers {
-        flags += &format!(" -H {}", quoted(field));
-    }
-    let edge = match &it.side.edge {
-        crate::ask::EdgeProgram::Weir => String::new(),
-        edge => format!(" --edge {}", edge.name()),
-    };
-    let load = match &it.ask.load {
-        crate::ask::Load::Path { path, connections, rate: Some(rate) } => {
-            format!("--rate {rate} -c {connections} {path}")
-        }
-        crate::ask::Load::Path { path, connections, rate: None } => format!("-c {connections} {path}"),
-        crate::ask::Load::Script { file, .. } => format!("--load {}", file.display()),
-    };
-    let metric = if it.ask_is_about_errors(finding) { " --metric errors" } else { "" };
-    format!("{first}weir lab ab{edge} {file} {after} {load}{flags}{metric}")
-}
-
-/// A word, quoted for a shell.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', "'\\''"))
-}
-
-impl Why {
-    fn ask_is_about_errors(&self, finding: &Finding) -> bool {
-        finding.rule.tier == super::rule::Tier::Limit && finding.found.explains.is_empty()
-    }
 }
 
 /// The lines of a verdict.
@@ -594,18 +549,13 @@ mod tests {
     /// A command that compares with a file that does not exist cannot be run.
     #[test]
     fn what_compares_is_named_only_where_there_is_a_copy() {
-        let side = crate::ask::tests::side();
-        let it = Why { side, ask: crate::ask::tests::ask(), ..Why::of_tests() };
+        let it = Why { side: crate::ask::tests::side(), ask: crate::ask::tests::ask(), ..Why::of_tests() };
         assert_eq!(outcome(&facts(), &it)["verify"], Value::Null);
-        let copied = Copied { file: "/r/1.after.conf".into(), names: vec!["a".into(), "b".into()], is_beside: false };
-        let verify = |copied: Copied| {
-            let run = outcome(&EndFacts { copied: Some(copied), ..facts() }, &it);
-            run["verify"].as_str().unwrap_or_default().to_owned()
-        };
-        let said = verify(copied.clone());
-        assert_eq!(said, "weir lab ab /n.conf /r/1.after.conf -c 1 / --together a,b --metric errors");
-        let said = verify(Copied { is_beside: true, ..copied });
-        assert!(said.starts_with("cp /r/1.after.conf /after.conf && weir lab ab /n.conf /after.conf"), "{said}");
+        let copied = Copied { file: "/r/1.after.conf".into(), ..Copied::default() };
+        let run = outcome(&EndFacts { copied: Some(copied), ..facts() }, &it);
+        assert!(
+            run["verify"].as_str().is_some_and(|said| said.starts_with("weir lab ab /n.conf /r/1.after.conf -c 1 /"))
+        );
     }
 
     #[test]
