@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::program::Probe;
 use super::ways::Reading;
@@ -17,17 +17,19 @@ use super::ways::Reading;
 const FILE_MAX: u64 = 1 << 20;
 /// Most counters in it.
 const ENTRIES_MAX: u32 = 4096;
-/// Most users' directories that are searched.
+/// Most users' directories that are looked at.
 const USERS_MAX: usize = 256;
+/// Most entries of a directory of temporary files that are read to find these.
+const ENTRIES_OF_TMP_MAX: usize = 1 << 16;
 
 /// Reads the counters of the probe's process.
 pub fn read(probe: &Probe) -> Result<Reading, String> {
-    let users = fs::read_dir("/tmp").into_iter().flatten().flatten().take(USERS_MAX);
-    let mut files = users
-        .filter(|entry| entry.file_name().to_string_lossy().starts_with("hsperfdata_"))
-        .map(|entry| entry.path().join(probe.pid.to_string()));
-    let file = files.find(|file| is_of(file, probe.pid)).ok_or_else(|| {
-        format!("no /tmp/hsperfdata_*/{} (is it started with -XX:-UsePerfData, or another java.io.tmpdir?)", probe.pid)
+    // A JVM in a container has its own /tmp, and its own number in the file's name.
+    let own = Path::new("/proc").join(probe.pid.to_string()).join("root/tmp");
+    let inner = inner_pid(probe.pid).unwrap_or(probe.pid);
+    let found = file_in(&own, inner, probe.pid).or_else(|| file_in(Path::new("/tmp"), probe.pid, probe.pid));
+    let file = found.ok_or_else(|| {
+        format!("no /tmp/hsperfdata_*/{inner} (is it started with -XX:-UsePerfData, or another java.io.tmpdir?)")
     })?;
     let mut bytes = Vec::new();
     let opened = fs::File::open(&file).and_then(|opened| opened.take(FILE_MAX).read_to_end(&mut bytes));
@@ -35,6 +37,19 @@ pub fn read(probe: &Probe) -> Result<Reading, String> {
     let counters =
         counters(&bytes).ok_or_else(|| format!("{}: this file does not contain HotSpot's counters", file.display()))?;
     Ok(of(&counters))
+}
+
+/// The file that has the number `name` in a directory of temporary files and belongs to the process `pid`.
+fn file_in(tmp: &Path, name: u32, pid: u32) -> Option<PathBuf> {
+    let entries = fs::read_dir(tmp).ok()?.flatten().take(ENTRIES_OF_TMP_MAX);
+    let users = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"hsperfdata_"));
+    users.take(USERS_MAX).map(|user| user.path().join(name.to_string())).find(|file| is_of(file, pid))
+}
+
+/// The number of a process in its own namespace: the last one of `NSpid` (proc_pid_status(5)).
+fn inner_pid(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_ascii_whitespace().last()?.parse().ok()
 }
 
 /// Whether a file belongs to the process. Any user may make a directory of that name, or put a link or a pipe there.
@@ -140,6 +155,27 @@ mod tests {
         let found = of(&counters(&bytes).unwrap());
         assert_eq!((found["gc_ms"], found["gc_count"], found["threads"]), (300.0, 7.0, 33.0));
         assert_eq!((found["heap"], found["heap_max"]), (1000.0, 4096.0));
+    }
+
+    /// A machine that has run for a while has thousands of files there.
+    #[test]
+    fn the_file_is_found_among_many_others() {
+        let tmp = std::env::temp_dir().join(format!("weir-test-jvm-{}", std::process::id()));
+        for number in 0..2 * USERS_MAX {
+            fs::create_dir_all(tmp.join(format!("other-{number}"))).unwrap();
+        }
+        let own = std::process::id();
+        fs::create_dir_all(tmp.join("hsperfdata_one")).unwrap();
+        let file = tmp.join("hsperfdata_one/7");
+        assert_eq!(file_in(&tmp, 7, own), None);
+        fs::write(&file, "").unwrap();
+        assert_eq!(file_in(&tmp, 7, own), Some(file.clone()));
+        // A link may lead anywhere.
+        fs::remove_file(&file).unwrap();
+        std::os::unix::fs::symlink("/etc/hostname", &file).unwrap();
+        assert_eq!(file_in(&tmp, 7, own), None);
+        assert_eq!(inner_pid(own), Some(own));
+        fs::remove_dir_all(tmp).unwrap();
     }
 
     #[test]
