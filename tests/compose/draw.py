@@ -53,6 +53,18 @@ upstream hashed :
     hash {$uri|$arg_a|$http_x_u$request_body} {|consistent}
     server 127.0.0.1:9001 max_fails=0
     server 127.0.0.1:9002 max_fails=0
+upstream bound :
+    server 127.0.0.1:9001 max_fails=0 {|route=a}
+    server 127.0.0.1:9002 max_fails=0 {|route=1}
+    sticky cookie {c|srv} {|expires=1h|expires=max path=/|domain=.x.test httponly|secure samesite=lax}
+upstream routed :
+    server 127.0.0.1:9001 max_fails=0 route=1
+    server 127.0.0.1:9002 max_fails=0 {|route=ax}
+    sticky route {$arg_a|$cookie_c $arg_a|$http_x_u}
+upstream learned :
+    server 127.0.0.1:9001 max_fails=0
+    server 127.0.0.1:9002 max_fails=0
+    sticky learn create={$upstream_http_x_from|$upstream_cookie_sid} lookup={$arg_a|$cookie_c} zone=learned:1m {|header|timeout=1h}
 upstream fast :
     server 127.0.0.1:9003
     keepalive 2 ~40

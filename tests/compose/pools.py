@@ -53,4 +53,4 @@ POOLS = {
                   "($arg_a)", "($http_x_u ~ (?<nm>.+))", "($uri ~ ^/(\\w)/(.*))", "($invalid_referer)", "($cookie_c = 1)", "($status = 404)", "($request_body ~ (a)=)"],
     "where": ["127.0.0.1", "all", "127.0.0.0/8", "10.0.0.0/8", "::1", "10.1.1.1"],
 }
-POOLS["group"] = ["127.0.0.1:9001", "127.0.0.1:9001", "127.0.0.1:9001", "127.0.0.1:9002", "first", "backed", "half", "closing", "pair", "weighted", "hashed", f"127.0.0.1:{DEAD}"]
+POOLS["group"] = ["127.0.0.1:9001", "127.0.0.1:9001", "127.0.0.1:9001", "127.0.0.1:9002", "first", "backed", "half", "closing", "pair", "weighted", "hashed", "bound", "routed", "learned", f"127.0.0.1:{DEAD}"]

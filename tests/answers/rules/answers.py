@@ -158,3 +158,11 @@ def is_order_of_vary(_request, difference, nginx, weir):
 def is_of_handshake(request, _difference, _nginx, _weir):
     """A request without a host over TLS, from a client that named a server in its handshake."""
     return request.what in ("no version",)
+
+
+@because("cookie without an answer", "nginx names a server in the cookie of its own 502 or 504; weir names only a server that has answered (docs/guide/sticky.md)")
+def is_cookie_of_none(_request, difference, nginx, _weir):
+    """Set-Cookie of `sticky cookie`, for a request that no server answered."""
+    is_bound = "sticky cookie " in nginx.get("conf", "") and difference.where in ("field set-cookie", "log: sent_http_set_cookie")
+    status = nginx["answer"]["status"] + str([line.get("upstream_status") for line in nginx["log"]])
+    return is_bound and len(difference.weir) < len(difference.nginx) and re.search(r"\b50[24]\b", status) is not None

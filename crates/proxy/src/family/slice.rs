@@ -143,8 +143,9 @@ pub async fn forward(
 /// Begins to slice the answer to the client's request, from the first part that it asks for. As in nginx, only the use of `$slice_range` begins
 /// this, before the head of the answer is sent: a request whose cache key is not needed stays whole.
 fn begin(exchange: &mut Exchange<'_>, size: u64) -> Option<u64> {
-    // The status of an error page is the one before it.
-    let is_answered = exchange.response.status.get() != 0 && !exchange.flags.in_error_page;
+    // A fixed status is that of the error whose page is made: the page is no answer yet.
+    let status = exchange.response.status;
+    let is_answered = exchange.request.is_copy || status.get() != 0 && !status.is_fixed();
     if exchange.flags.is_subrequest || is_answered {
         return None;
     }
@@ -414,15 +415,21 @@ mod tests {
 
     #[test]
     fn nothing_is_sliced_for_a_subrequest_or_behind_an_answer() {
-        for (is_subrequest, status, begins) in [(false, 0, true), (true, 0, false), (false, 200, false)] {
+        for (is_subrequest, status, error, begins) in
+            [(false, 0, 0, true), (true, 0, 0, false), (false, 200, 0, false), (false, 0, 404, true)]
+        {
             let found = on_worker(async move {
                 let (site, _conn, _client) = Site::open(&proxied("slice 10;"));
                 let mut exchange = site.exchange(&whole("GET /"));
                 exchange.flags.is_subrequest = is_subrequest;
                 exchange.response.status.answer(status);
+                if error != 0 {
+                    // The page of an error follows.
+                    exchange.response.status.fix(error);
+                }
                 begin(&mut exchange, 10).is_some()
             });
-            assert_eq!(found, begins, "{is_subrequest} {status}");
+            assert_eq!(found, begins, "{is_subrequest} {status} {error}");
         }
     }
 
