@@ -29,6 +29,7 @@ class Stream(aioquic.asyncio.protocol.QuicConnectionProtocol):
             case aioquic.quic.events.ConnectionTerminated():
                 if self.record["end"] == "cut short" and event.error_code != aioquic.h3.connection.ErrorCode.H3_NO_ERROR:
                     self.record["end"] = "gone"
+                    self.record["malformed"] = event.reason_phrase
                 self.is_over.set()
             case aioquic.quic.events.StreamReset(stream_id=0):
                 self.record["end"] = "reset"

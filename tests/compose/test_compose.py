@@ -253,6 +253,8 @@ class Rules(unittest.TestCase):
             ("status", ("closed", "HTTP/3 502"), "# garbage", Ask(way="h3"), said(answer={"status": "closed"}), None),
             ("field set-cookie", ("['c=a']", "[]"), "sticky cookie c;", Ask(), said(answer={"status": "HTTP/1.1 502 X"}, line={"upstream_status": "502"}), "cookie without an answer"),
             ("field set-cookie", ("['c=a']", "[]"), "sticky cookie c;", Ask(), said(), None),
+            ("status", ("closed", "HTTP/3 200"), "", Ask(way="h3"), said(answer={"status": "closed", "malformed": "Header b'a' value ends with whitespace"}), "whitespace around a value"),
+            ("status", ("closed", "HTTP/3 200"), "", Ask(way="h3"), said(answer={"status": "closed"}), None),
             ("log: body_bytes_sent", ("240", "233"), "", Ask(way="h3"), said(), "framing"),
             ("log: body_bytes_sent", ("240", "233"), "", Ask(way="h2"), said(), None),
             ("log: body_bytes_sent", ("233", "240"), "", Ask(way="h3"), said(), None),

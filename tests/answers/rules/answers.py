@@ -166,3 +166,15 @@ def is_cookie_of_none(_request, difference, nginx, _weir):
     is_bound = "sticky cookie " in nginx.get("conf", "") and difference.where in ("field set-cookie", "log: sent_http_set_cookie")
     status = nginx["answer"]["status"] + str([line.get("upstream_status") for line in nginx["log"]])
     return is_bound and len(difference.weir) < len(difference.nginx) and re.search(r"\b50[24]\b", status) is not None
+
+
+@because("whitespace around a value", "over HTTP/2 and HTTP/3, weir writes no whitespace around a field's value: with it, an answer is malformed (RFC 9113 8.2.1, RFC 9114 4.2)")
+def is_whitespace_around(request, difference, nginx, weir):
+    """Answers of nginx that the client of HTTP/3 refuses, and values that differ in this whitespace."""
+    if difference.where in ("status", "end"):
+        return difference.nginx in ("closed", "gone") and "whitespace" in nginx["answer"].get("malformed", "")
+    is_framed = getattr(request, "is_http3", False) or request.http2
+    if not is_framed or not difference.where.startswith("field "):
+        return False
+    of_nginx, of_weir = [headers(record["answer"])[difference.where.removeprefix("field ")] for record in (nginx, weir)]
+    return of_nginx != of_weir and [value.strip() for value in of_nginx] == of_weir

@@ -10,7 +10,8 @@ pub trait SectionEncoder {
     /// Appends a pseudo-header field of a request: `:method`, `:scheme`, `:authority`, `:path`, `:protocol`.
     fn pseudo(&mut self, name: &str, value: &[u8], out: &mut Vec<u8>);
 
-    /// Appends a field; its name is written in lower case (RFC 9113 §8.2.1, RFC 9114 §4.2).
+    /// Appends a field: its name in lower case, its value without the whitespace around it. With either of them, the whole section
+    /// is malformed (RFC 9113 §8.2.1, RFC 9114 §4.2, RFC 9110 §5.5).
     fn field(&mut self, name: &[u8], value: &[u8], known: Option<Known>, out: &mut Vec<u8>);
 }
 

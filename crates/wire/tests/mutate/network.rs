@@ -155,7 +155,10 @@ pub fn sections(data: &[u8]) {
         let mut read = Block::default();
         peer.decode(&out, LIMIT, &mut read).expect("weir's own section is readable");
         let lower = |block: &Block| {
-            block.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.to_vec())).collect::<Vec<_>>()
+            block
+                .iter()
+                .map(|(name, value)| (name.to_ascii_lowercase(), value.trim_ascii().to_vec()))
+                .collect::<Vec<_>>()
         };
         assert_eq!(lower(&read), lower(&block));
     }

@@ -113,6 +113,7 @@ impl SectionEncoder for Encoder {
         lower.clear();
         lower.extend(name.iter().map(u8::to_ascii_lowercase));
         let named = known.and_then(table::static_name);
+        let value = value.trim_ascii();
         self.write(&lower, value, named, form(known, value), out);
         self.lower = lower;
     }
@@ -191,6 +192,14 @@ mod tests {
         assert_eq!(block.get(..3), Some(&[0x88, 0x1f, 23 - 15][..]));
     }
 
+    /// With it, a client has to take the answer as malformed.
+    #[test]
+    fn whitespace_around_a_value_is_not_written() {
+        let block = written(&mut Encoder::default(), 200, &[("x-a", " a b\t"), ("x-b", " ")]);
+        let fields = read(&mut HpackDecoder::default(), &block);
+        assert_eq!(fields[1..], [("x-a".to_owned(), "a b".to_owned()), ("x-b".to_owned(), String::new())]);
+    }
+
     #[test]
     fn a_changed_table_is_announced() {
         let (mut encoder, mut decoder) = (Encoder::default(), HpackDecoder::default());
@@ -213,7 +222,9 @@ mod tests {
             for fields in messages {
                 let borrowed: Vec<_> = fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
                 let block = written(&mut encoder, 200, &borrowed);
-                assert_eq!(read(&mut decoder, &block).split_off(1), fields);
+                // The whitespace around a value is not written.
+                let trimmed = borrowed.iter().map(|(name, value)| (name.to_string(), value.trim().to_owned()));
+                assert_eq!(read(&mut decoder, &block).split_off(1), trimmed.collect::<Vec<_>>());
             }
         }
     }

@@ -59,6 +59,7 @@ impl SectionEncoder for QpackEncoder {
     }
 
     fn field(&mut self, name: &[u8], value: &[u8], known: Option<Known>, out: &mut Vec<u8>) {
+        let value = value.trim_ascii();
         let range = known.map_or(0..0, fixed::of_known);
         let is_secret = is_secret(known, value);
         match fixed::of_value(range.clone(), value) {
