@@ -396,7 +396,7 @@ while True:
 # `reader.py FILE KB`: reads so many kB a second from a pipe that it makes.
 READER = r"""
 import os, sys, time
-os.mkfifo(sys.argv[1])
+if not os.path.exists(sys.argv[1]): os.mkfifo(sys.argv[1])
 os.chmod(sys.argv[1], 0o666)
 pipe = os.open(sys.argv[1], os.O_RDWR)
 print('ready', flush=True)
@@ -412,12 +412,24 @@ host, port, many = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
 known = []
 while True:
     while len(known) < many:
-        try: known.append(socket.create_connection((host, port), 1))
+        try:
+            known.append(socket.create_connection((host, port), 1))
+            # Before its first byte a connection counts as idle, and the edge may close it for another.
+            known[-1].sendall(b'G')
         except OSError: break
     time.sleep(0.5)
     for c in known[:]:
         try: c.sendall(b'G')
         except OSError: known.remove(c)
+"""
+
+# `hangs.py PORT`: listens, and takes no connection; its queue is full.
+HANGS = r"""
+import socket, sys, time
+server = socket.create_server(('0.0.0.0', int(sys.argv[1])), backlog=0)
+mine = [socket.create_connection(('127.0.0.1', int(sys.argv[1])))]
+print('ready', flush=True)
+while True: time.sleep(60)
 """
 
 # `names.py PORT MS`: an address for each name, one question after the other.

@@ -64,7 +64,7 @@ NAMED = [
     Kind("cookies", "nw", more.cookies),
     Kind("rewritten", "nw", more.rewritten),
     Kind("log-reader", "nw", more.log_reader),
-    Kind("unreachable", "nw", more.unreachable),
+    Kind("takes-nothing", "nw", more.takes_nothing),
     Kind("slow-clients", "nw", more.slow_clients),
 ]
 UNNAMED = [

@@ -302,14 +302,15 @@ def log_reader(draft: Draft) -> None:
 
 # --- on the way
 
-def unreachable(draft: Draft) -> None:
-    """A server of the upstream whose machine is gone."""
+def takes_nothing(draft: Draft) -> None:
+    """A server of the upstream whose process hangs: its queue is full, and it takes no connection."""
     alone(draft, draft.program)
-    is_all = draft.one(True, False)
-    draft.upstream = f"server 10.99.254.77:3000 max_fails=0; {'' if is_all else 'server app:3000;'} keepalive 32;"
+    draft.files["hangs.py"] = random_apps.HANGS
+    draft.processes.append({"name": "hangs", "host": "origin", "argv": ["python3", "@DIR@/hangs.py", "3990"], "ready": {"Prints": "ready"}})
+    draft.upstream = f"server app:3990 max_fails=0; {draft.one('', 'server app:3000;')} keepalive 32;"
     draft.location += "proxy_connect_timeout 300ms; proxy_next_upstream off; "
     draft.load = ["-R", "40", "-c", "32"]
-    draft.rules("B42", "B27", *(["B64"] if is_all else []))
+    draft.rules("B42", "B27", "B22", "B49")
 
 
 def slow_clients(draft: Draft) -> None:

@@ -63,7 +63,7 @@ KNOWN: dict[str, dict[str, str]] = {
     # The way to the upstream.
     "retries": {"B28": r"next_upstream"},
     "dead-server": {"B27": r"repair or remove"},
-    "unreachable": {"B27": r"repair or remove", "B42": r"repair|route|firewall|reach|remove", "B64": r"correct their addresses"},
+    "takes-nothing": {"B27": r"repair or remove", "B42": r"repair|accept|remove", "B22": r"find the resource", "B49": r"keeps the application"},
     "slow-server": {"B27": r"least_conn"},
     "inert": {"B02": r"proxy_http_version 1\.1", "B03": r"keepalive \d"},
     "no-pool": {"B03": r"keepalive \d"},
