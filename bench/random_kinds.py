@@ -95,7 +95,7 @@ UNNAMED = [
     Kind("not-trusted", "nw", more.not_trusted),
     Kind("limit-by-head", "nw", more.limit_by_head),
     Kind("asks-first", "nw", more.asks_first),
-    Kind("mirrored", "nw", more.mirrored),
+    Kind("mirrored", "n", more.mirrored),
     Kind("included", "nw", more.included),
     Kind("one-sided", "nw", more.one_sided),
     Kind("lossy", "nw", more.lossy),

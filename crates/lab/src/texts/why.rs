@@ -219,5 +219,6 @@ texts! {
     RULED_OUT_CPU: "{0} CPU {1}", "{0} CPU {1}";
     RULED_OUT_ELASTICITY: "{0} from {1} to {2}: elasticity {3}", "{0} {1} → {2}: 탄력도 {3}";
     NO_ANSWER_TIMES: "none × {0}", "응답 없음 × {0}";
+    CUT_OFF_TIMES: "cut off × {0}", "중간에 끊김 × {0}";
     NOT_ANSWERED_IN_TIME: "the stack did not answer the whole load in time", "스택이 모든 부하에 제때 응답하지 못했습니다";
 }

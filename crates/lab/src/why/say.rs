@@ -8,6 +8,7 @@ use weir_words::Language;
 
 use super::arm::Elasticity;
 use super::asked::Why;
+use super::good::GoodStatuses;
 use super::prove::Proof;
 use super::quiet;
 use super::rule::{Segment, Squeeze, Tier, of, percent};
@@ -428,6 +429,12 @@ fn answers(load: &Value, language: Language) -> String {
     let mut list: Vec<String> = statuses.iter().map(|(code, count)| format!("{code} × {count}")).collect();
     if none > 0 {
         list.push(say!(NO_ANSWER_TIMES, none).say(language).to_owned());
+    }
+    let good_statuses: GoodStatuses = good.parse().unwrap_or_default();
+    let is_good = |code: &str| code.parse().is_ok_and(|status| good_statuses.has(status));
+    let whole_and_cut: u64 = statuses.iter().filter(|(code, _)| is_good(code)).map(|(_, count)| count).sum();
+    if whole_and_cut > well {
+        list.push(say!(CUT_OFF_TIMES, whole_and_cut - well).say(language).to_owned());
     }
     say!(GOOD, well, sent, good, list.join(", ")).say(language).to_owned()
 }
