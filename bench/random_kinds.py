@@ -66,6 +66,10 @@ NAMED = [
     Kind("log-reader", "nw", more.log_reader),
     Kind("takes-nothing", "nw", more.takes_nothing),
     Kind("slow-clients", "nw", more.slow_clients),
+    Kind("not-trusted", "nw", more.not_trusted),
+    Kind("fat-head", "nw", more.fat_head),
+    Kind("garbled", "nw", more.garbled),
+    Kind("cut", "nw", more.cut),
 ]
 UNNAMED = [
     Kind("pool-untold", "nw", unnamed.pool_untold),
@@ -89,10 +93,6 @@ UNNAMED = [
     Kind("batches", "nw", more.batches),
     Kind("drips", "nw", more.drips),
     Kind("backend-computes", "nw", more.backend_computes),
-    Kind("cut", "nw", more.cut),
-    Kind("garbled", "nw", more.garbled),
-    Kind("fat-head", "nw", more.fat_head),
-    Kind("not-trusted", "nw", more.not_trusted),
     Kind("limit-by-head", "nw", more.limit_by_head),
     Kind("asks-first", "nw", more.asks_first),
     Kind("mirrored", "n", more.mirrored),

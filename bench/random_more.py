@@ -151,7 +151,7 @@ def cut(draft: Draft) -> None:
     draft.size = 4096
     draft.stages.append(["cut", draft.one(0.1, 0.25)])
     rate(draft)
-    draft.unnamed("B63")
+    draft.rules("B68")
 
 
 def garbled(draft: Draft) -> None:
@@ -160,7 +160,7 @@ def garbled(draft: Draft) -> None:
     draft.next_to = " max_fails=0"
     draft.stages.append(["garbled", draft.one(0.1, 0.25)])
     rate(draft)
-    draft.unnamed()
+    draft.rules("B67")
 
 
 def fat_head(draft: Draft) -> None:
@@ -170,7 +170,7 @@ def fat_head(draft: Draft) -> None:
     draft.stages.append(["fat", draft.one(0.15, 0.3), 9000])
     draft.location += "proxy_buffer_size 4k; "
     rate(draft)
-    draft.unnamed()
+    draft.rules("B67")
 
 
 def not_trusted(draft: Draft) -> None:
@@ -180,7 +180,7 @@ def not_trusted(draft: Draft) -> None:
     draft.proxy, draft.next_to = "https://app", " max_fails=0"
     draft.location += "proxy_ssl_verify on; proxy_ssl_trusted_certificate @DIR@/cert.pem; proxy_ssl_name other.example; "
     rate(draft)
-    draft.unnamed()
+    draft.rules("B67")
 
 
 def limit_by_head(draft: Draft) -> None:

@@ -68,7 +68,7 @@ texts! {
     NO_REQUEST_WAITS_IF: "no request waits if the cache has an older answer", "캐시에 이전 응답이 있으면 기다리는 요청이 없어집니다";
     EDGE_ANSWERED_REQUESTS_ITSELF: "edge: it answered {0} requests with {1} itself", "엣지: 요청 {0}에 직접 {1}(으)로 응답했습니다";
     SEND_LOAD_PATH_CONFIGURATION: "send the load to a path that the configuration has; if these answers are correct, use --good", "설정에 있는 경로로 부하를 보내세요. 이 응답이 맞다면 --good을 쓰세요";
-    CORRECT_REQUEST: "correct the request: it is malformed (a wrong field, plain HTTP at a port with TLS, no Host); the edge's log at level info names the error; if these answers are correct, use --good", "요청을 고치세요: 형식이 잘못되었습니다 (잘못된 헤더, TLS 포트에 평문 HTTP, Host 없음). 엣지 로그의 info 수준에 이유가 있습니다. 이 응답이 맞다면 --good을 쓰세요";
+    CORRECT_REQUEST: "correct the request: it is malformed (a wrong field, a field or URL longer than large_client_header_buffers, plain HTTP at a port with TLS, no Host); the edge's log at level info names the error; if these answers are correct, use --good", "요청을 고치세요: 형식이 잘못되었습니다 (잘못된 헤더, large_client_header_buffers보다 긴 헤더나 URL, TLS 포트에 평문 HTTP, Host 없음). 엣지 로그의 info 수준에 이유가 있습니다. 이 응답이 맞다면 --good을 쓰세요";
     USE_ALLOWED_METHOD: "use a method that this location serves: a file takes only GET and HEAD", "이 location이 처리하는 메서드를 쓰세요: 파일은 GET과 HEAD만 받습니다";
     SEND_REQUEST_IN_TIME: "send the head and the body faster than client_header_timeout and client_body_timeout, or raise them", "client_header_timeout과 client_body_timeout보다 빨리 헤더와 본문을 보내거나, 그 값을 늘리세요";
     CLIENT_MAX_BODY_SIZE: "client_max_body_size 10m;   (its default is 1m: set it above the largest upload)", "client_max_body_size 10m;   (기본값은 1m입니다: 가장 큰 업로드보다 크게 설정하세요)";
@@ -181,6 +181,7 @@ texts! {
     EDGE_SPENDS_CPU_TLS: "the edge spends its CPU on TLS handshakes", "엣지가 TLS 핸드셰이크에 CPU를 씁니다";
     EDGE_TLS_HANDSHAKES: "edge: TLS handshakes", "엣지: TLS 핸드셰이크";
     REQUESTS_THEM_RESUMED: "{0} for {1} requests, {2} of them resumed", "요청 {1}건에 핸드셰이크 {0}번, 그중 {2} 재개";
+    KEEPALIVE_REQUESTS_CLIENTS: "keepalive_requests 1000;   (for clients: each connection ends after {0})", "keepalive_requests 1000;   (클라이언트 연결이 지금은 요청 {0}개 뒤에 끝납니다)";
     KEEPALIVE_TIMEOUT_65S_SSL: "keepalive_timeout 65s; ssl_session_cache shared:SSL:10m;   (for clients; and an ECDSA certificate)", "keepalive_timeout 65s; ssl_session_cache shared:SSL:10m;   (클라이언트 쪽에; 그리고 ECDSA 인증서)";
     EDGES_CPU_REQUEST_FALLS: "the edge's CPU for a request falls by half or more", "엣지가 요청 하나에 쓰는 CPU가 절반 이하로 줄어듭니다";
     NEIGHBOURS_SAME_CPUS_MAKE: "neighbours on the same CPUs make the edge or an application wait", "같은 CPU의 다른 프로세스 때문에 엣지나 앱이 CPU를 기다립니다";

@@ -152,6 +152,8 @@ pub struct Conf {
     pub can_keep: bool,
     /// The smallest `keepalive_requests` of an upstream.
     pub upstream_requests: Option<u64>,
+    /// The smallest `keepalive_requests` for clients.
+    pub client_requests: Option<u64>,
     /// The conditions of a `proxy_next_upstream`. `None`: the default, `error timeout`.
     pub next_upstream: Option<Vec<String>>,
     /// `proxy_connect_timeout`, `proxy_read_timeout` and `proxy_send_timeout`: the shortest value of each, ms.

@@ -337,6 +337,9 @@ fn credits(s: &Signals) -> Option<FiredRule> {
     Some(found.knob(say!(USE_MACHINE_SUFFICIENT_BASELINE), say!(STACK_SERVES_SAME_LOAD)))
 }
 
+/// A connection that ends after so few requests has a handshake for each 20 % of them or more, which is when the rule speaks.
+const FEW_REQUESTS: u64 = 5;
+
 fn handshakes(s: &Signals) -> Option<FiredRule> {
     let edge = s.edge_process()?;
     let share = s.edge.handshakes as f64 / s.edge.requests.max(1) as f64;
@@ -352,7 +355,11 @@ fn handshakes(s: &Signals) -> Option<FiredRule> {
         .with(texts::LABEL_EDGE, describe(edge))
         .slows(&[Segment::Outside])
         .squeezed(squeeze(edge));
-    Some(found.knob(say!(KEEPALIVE_TIMEOUT_65S_SSL), say!(EDGES_CPU_REQUEST_FALLS)))
+    let knob = match s.conf.client_requests.filter(|most| *most <= FEW_REQUESTS) {
+        Some(most) => say!(KEEPALIVE_REQUESTS_CLIENTS, most),
+        None => say!(KEEPALIVE_TIMEOUT_65S_SSL),
+    };
+    Some(found.knob(knob, say!(EDGES_CPU_REQUEST_FALLS)))
 }
 
 fn neighbours(s: &Signals) -> Option<FiredRule> {
@@ -525,6 +532,20 @@ fn segments(process: &ProcessSignals) -> &'static [Segment] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A session cache does not bring back connections that end after each request.
+    #[test]
+    fn handshakes_of_connections_that_end_at_once_have_another_remedy() {
+        let mut s = Signals::quiet();
+        s.edge.handshakes = 1900;
+        (s.processes[0].cpu, s.processes[0].threads) = (0.97, vec![(0.97, 0.01)]);
+        let knob = |s: &Signals| handshakes(s).unwrap().knob;
+        assert!(knob(&s).starts_with("keepalive_timeout 65s;"), "{:?}", knob(&s));
+        s.conf.client_requests = Some(1000);
+        assert!(knob(&s).starts_with("keepalive_timeout 65s;"), "{:?}", knob(&s));
+        s.conf.client_requests = Some(1);
+        assert!(knob(&s).starts_with("keepalive_requests 1000;"), "{:?}", knob(&s));
+    }
 
     #[test]
     fn a_lower_level_is_for_what_is_compressed() {
