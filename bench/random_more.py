@@ -102,8 +102,8 @@ def workers_kept(draft: Draft) -> None:
     few, held = draft.rng.randint(3, 6), draft.between(30, 60)
     draft.app["workers"], draft.stages = few, [["sleep", held]]
     draft.keepalive = 64
-    draft.capacity, draft.inside = few / held * 1000, few
-    draft.over("closed rate")
+    # Who has a worker keeps it, and who has none waits until the load gives up.
+    draft.load = ["-c", str(4 * few)]
     draft.rules("B22", "B49")
 
 

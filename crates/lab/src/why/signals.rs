@@ -184,6 +184,8 @@ pub struct Conf {
     pub has_upstream: bool,
     /// The first address in a `proxy_pass` that is not the name of an `upstream` block.
     pub passed: Option<String>,
+    /// A `proxy_pass` asks over TLS.
+    pub passes_tls: bool,
     /// The servers of the largest upstream, as written, without `down` and `backup` servers.
     pub servers: Vec<String>,
     /// The servers of each `upstream` block, by their names in the edge's account.

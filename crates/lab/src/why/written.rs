@@ -70,6 +70,7 @@ pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
             }
             "proxy_pass" => {
                 found.names_localhost |= first.contains("//localhost");
+                found.passes_tls |= first.starts_with("https:");
                 passed.extend(address(first));
             }
             _ => {}
@@ -173,6 +174,7 @@ mod tests {
             (Some(5), Some(40), "error http_503".into())
         );
         assert_eq!(found.timeouts["proxy_read_timeout"], 500);
-        assert!(!conf(&tree("http { proxy_http_version 1.1; }"), false).can_keep);
+        let tls = "http { proxy_http_version 1.1; server { location / { proxy_pass https://app; } } }";
+        assert!(!found.passes_tls && conf(&tree(tls), false).passes_tls && !conf(&tree(tls), false).can_keep);
     }
 }
