@@ -388,7 +388,7 @@ texts! {
     SMALLER_ANSWERS_FASTER_LINK: "smaller answers, or a faster link", "응답을 줄이거나 더 빠른 링크를 쓰세요";
     LET_APPLICATION_COMPRESS_ANSWERS: "let the application compress its answers, let the edge cache them (proxy_cache), or use a faster link behind the edge", "앱이 응답을 압축하거나, 엣지가 응답을 캐시하거나(proxy_cache), 엣지 뒤에 더 빠른 링크를 쓰세요";
     ANSWERS_SECOND_GROW_BYTES: "answers a second grow as the bytes on that link shrink", "그 링크의 바이트가 줄어드는 만큼 초당 응답이 늘어납니다";
-    GZIP_GZIP_TYPES_TEXT: "gzip on; gzip_types text/plain text/css application/json application/javascript;", "gzip on; gzip_types text/plain text/css application/json application/javascript; 추가";
+    GZIP_GZIP_TYPES_TEXT: "gzip on; gzip_types text/plain text/css application/json application/javascript;   (for answers with such a Content-Type; for others smaller answers, or a faster link)", "gzip on; gzip_types text/plain text/css application/json application/javascript;   (Content-Type이 이런 응답에 씁니다. 다른 응답이면 응답을 줄이거나 더 빠른 링크를 쓰세요)";
     ANSWERS_SECOND_GROW_THEIR: "answers a second grow as their bytes shrink: 3 to 5 times for HTML", "응답의 바이트가 줄어드는 만큼 초당 응답이 늘어납니다: HTML이면 3~5배";
     MEMORY_SHORT: "memory is short", "메모리가 부족합니다";
     MEMORY: "{0}: its memory", "{0}: 메모리";

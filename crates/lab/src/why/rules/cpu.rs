@@ -370,19 +370,21 @@ fn neighbours(s: &Signals) -> Option<FiredRule> {
             && process.wanted() >= 0.85
             && waited / (ran + waited).max(1e-9) >= CROWDED
     };
-    // Other work on this machine is reported by the gate, not by this rule.
-    if s.machine.foreign > FOREIGN_MAX {
-        return None;
-    }
     let crowd = |process: &ProcessSignals| -> Vec<&ProcessSignals> {
         let all = s.processes.iter().filter(|other| other.name != process.name && other.role != Role::Client);
         let mut all: Vec<&ProcessSignals> = all.filter(|other| other.is_beside(process) && other.cpu >= 0.05).collect();
         all.sort_by(|one, other| other.cpu.total_cmp(&one.cpu));
         all
     };
+    // Other work on this machine is reported by the gate, not by this rule. If there is much of it, a neighbour has to use
+    // more of these CPUs than all that is neither of the process nor of its neighbours.
+    let is_cause = |process: &ProcessSignals, crowd: &[&ProcessSignals]| {
+        let used: f64 = crowd.iter().map(|other| other.cpu).sum();
+        used >= 0.3 && (s.machine.foreign <= FOREIGN_MAX || used > process.cpus - process.cpu - used)
+    };
     let found = s.processes.iter().filter(waits).map(|process| (process, crowd(process)));
     let (process, crowd) =
-        found.filter(|(_, crowd)| crowd.iter().map(|other| other.cpu).sum::<f64>() >= 0.3).max_by(|one, other| {
+        found.filter(|(process, crowd)| is_cause(process, crowd)).max_by(|one, other| {
             let wait = |process: &ProcessSignals| process.threads.first().map_or(0.0, |(_, waited)| *waited);
             wait(one.0).total_cmp(&wait(other.0))
         })?;
@@ -532,6 +534,20 @@ fn segments(process: &ProcessSignals) -> &'static [Segment] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Builds of others use most of the machine, and the neighbour most of the CPU on which the application waits.
+    #[test]
+    fn a_neighbour_is_named_beside_other_work_if_it_uses_more() {
+        let mut s = Signals::quiet();
+        (s.processes[0].cpu, s.processes[0].threads) = (0.2, vec![(0.2, 0.79)]);
+        (s.processes[1].cpu, s.processes[1].threads) = (0.6, vec![(0.6, 0.4)]);
+        s.machine.foreign = 0.5;
+        assert!(neighbours(&s).is_some());
+        s.processes[1].cpu = 0.35;
+        assert_eq!(neighbours(&s), None);
+        s.machine.foreign = 0.1;
+        assert!(neighbours(&s).is_some());
+    }
 
     /// A session cache does not bring back connections that end after each request.
     #[test]
