@@ -383,11 +383,10 @@ fn neighbours(s: &Signals) -> Option<FiredRule> {
         used >= 0.3 && (s.machine.foreign <= FOREIGN_MAX || used > process.cpus - process.cpu - used)
     };
     let found = s.processes.iter().filter(waits).map(|process| (process, crowd(process)));
-    let (process, crowd) =
-        found.filter(|(process, crowd)| is_cause(process, crowd)).max_by(|one, other| {
-            let wait = |process: &ProcessSignals| process.threads.first().map_or(0.0, |(_, waited)| *waited);
-            wait(one.0).total_cmp(&wait(other.0))
-        })?;
+    let (process, crowd) = found.filter(|(process, crowd)| is_cause(process, crowd)).max_by(|one, other| {
+        let wait = |process: &ProcessSignals| process.threads.first().map_or(0.0, |(_, waited)| *waited);
+        wait(one.0).total_cmp(&wait(other.0))
+    })?;
     let (ran, waited) = process.threads.first().copied().unwrap_or_default();
     let names: Vec<String> =
         crowd.iter().take(3).map(|other| format!("{} {}", other.name, digits(other.cpu))).collect();

@@ -94,7 +94,10 @@ fn taken_out(s: &Signals) -> Option<FiredRule> {
     let is_others = policy::servers(s).is_some() || policy::queue(s).is_some();
     // The edge counts a try that it could not begin against the server, too. Then the edge's own limit takes servers out.
     let not_begun: u64 = OWN_LIMITS.iter().map(|way| s.tries_failed(way)).sum();
-    if is_others || bad as f64 > FAILING * s.edge.tries as f64 || not_begun > 0 && not_begun as f64 >= FAILING * bad as f64 {
+    if is_others
+        || bad as f64 > FAILING * s.edge.tries as f64
+        || not_begun > 0 && not_begun as f64 >= FAILING * bad as f64
+    {
         return None;
     }
     // A health check sends its own requests: it takes servers out of use although no try fails.

@@ -10,6 +10,9 @@ use crate::why::signals::Signals;
 /// A failure belongs to a cause if the log names it for at least this part of the failures.
 const NAMED: f64 = 0.5;
 
+/// The log's name of a failure, the finding's subject and its remedy.
+type Way = (&'static str, fn() -> Said, fn() -> Said);
+
 /// The rules.
 pub const RULES: &[Rule] = &[
     Rule {
@@ -49,7 +52,7 @@ fn cut(s: &mut Signals, count: u64) {
 
 /// The edge does not accept what the upstream sends: a head, or a certificate.
 fn rejected(s: &Signals) -> Option<FiredRule> {
-    let ways: [(&str, fn() -> Said, fn() -> Said); 4] = [
+    let ways: [Way; 4] = [
         ("too_big_header", || say!(HEAD_TOO_BIG), || say!(PROXY_BUFFER_SIZE)),
         ("invalid_header", || say!(HEAD_NOT_VALID), || say!(SEND_VALID_FIELDS)),
         ("certificate", || say!(CERTIFICATE_NOT_ACCEPTED), || say!(CORRECT_CERTIFICATE)),

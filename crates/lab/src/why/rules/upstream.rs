@@ -249,7 +249,10 @@ pub(super) fn one_bad(s: &Signals) -> Option<FiredRule> {
     if dual(s).is_some() {
         return None;
     }
-    by_upstream(s).iter().filter(|servers| servers.len() >= 2).find_map(|servers| dead(s, servers).or_else(|| slow(servers)))
+    by_upstream(s)
+        .iter()
+        .filter(|servers| servers.len() >= 2)
+        .find_map(|servers| dead(s, servers).or_else(|| slow(servers)))
 }
 
 /// One server has almost all failed tries of its upstream.
@@ -462,7 +465,8 @@ mod tests {
     #[test]
     fn servers_are_compared_within_their_upstream() {
         let mut s = Signals::quiet();
-        let peer = |ms: u64, bad| UpstreamPeer { requests: 200, bad, header: (200, ms * 200_000), ..UpstreamPeer::default() };
+        let peer =
+            |ms: u64, bad| UpstreamPeer { requests: 200, bad, header: (200, ms * 200_000), ..UpstreamPeer::default() };
         s.edge.peers = [("a:1".to_owned(), peer(2, 0)), ("b:1".to_owned(), peer(90, 90))].into();
         let group = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         s.conf.groups = vec![group(&["a:1"]), group(&["b:1"])];
