@@ -12,6 +12,13 @@ const NAMED: f64 = 0.5;
 
 /// The log's name of a failure, the finding's subject and its remedy.
 type Way = (&'static str, fn() -> Said, fn() -> Said);
+/// The ways in which the edge rejects what it got.
+const WAYS: [Way; 4] = [
+    ("too_big_header", || say!(HEAD_TOO_BIG), || say!(PROXY_BUFFER_SIZE)),
+    ("invalid_header", || say!(HEAD_NOT_VALID), || say!(SEND_VALID_FIELDS)),
+    ("certificate", || say!(CERTIFICATE_NOT_ACCEPTED), || say!(CORRECT_CERTIFICATE)),
+    ("tls_handshake", || say!(HANDSHAKE_FAILS), || say!(CORRECT_HANDSHAKE)),
+];
 
 /// The rules.
 pub const RULES: &[Rule] = &[
@@ -50,15 +57,14 @@ fn cut(s: &mut Signals, count: u64) {
     s.load.errors.insert("ECONNRESET".into(), count);
 }
 
+/// Tries whose answer, or whose server, the edge rejected.
+pub(super) fn count(s: &Signals) -> u64 {
+    WAYS.iter().map(|(way, ..)| s.tries_failed(way)).sum()
+}
+
 /// The edge does not accept what the upstream sends: a head, or a certificate.
 fn rejected(s: &Signals) -> Option<FiredRule> {
-    let ways: [Way; 4] = [
-        ("too_big_header", || say!(HEAD_TOO_BIG), || say!(PROXY_BUFFER_SIZE)),
-        ("invalid_header", || say!(HEAD_NOT_VALID), || say!(SEND_VALID_FIELDS)),
-        ("certificate", || say!(CERTIFICATE_NOT_ACCEPTED), || say!(CORRECT_CERTIFICATE)),
-        ("tls_handshake", || say!(HANDSHAKE_FAILS), || say!(CORRECT_HANDSHAKE)),
-    ];
-    let (way, reason, knob) = ways.into_iter().max_by_key(|(way, ..)| s.tries_failed(way))?;
+    let (way, reason, knob) = WAYS.iter().max_by_key(|(way, ..)| s.tries_failed(way))?;
     let (count, failed) = (s.tries_failed(way), s.errors_of(&["502"]));
     if failed as f64 <= FAILED * s.load.sent as f64 || (count as f64) < NAMED * failed as f64 {
         return None;
