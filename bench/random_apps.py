@@ -1,7 +1,8 @@
 """The applications, and what stands behind them, of `random_faults.py`: programs that do for each request what a list of stages says.
 
 An application reads one word of JSON: `{"ports": [[3000, 3001], [3002]], "size": 1024, "stages": [["sleep", 20], ["places", 5, 30]]}`.
-Each inner list of ports is a process of its own. Times are in ms; `heap` and `pauses` are NODE's alone and `file` PYTHON's, the other stages are known to both:
+Each inner list of ports is a process of its own. Times are in ms; `heap` and `pauses` are NODE's alone, `file` and all from `on` on PYTHON's, the other
+stages are known to both:
 
     sleep T              waits, everybody for himself
     cpu T                computes (CPU time, so that a quota makes it longer)
@@ -19,6 +20,20 @@ Each inner list of ports is a process of its own. Times are in ms; `heap` and `p
     port PORT T          waits for T where it was asked on this port
     pauses EVERY T       stands still for T in each EVERY
     hangs_up T           ends a connection on which nothing was asked for T as the next request comes
+    on PORT STAGE ...    has this stage where it was asked on this port, and no other one
+    tries PORT N T TIMES connects to a port at which nobody listens, so often and with a pause of T after each; N requests may do so at once
+    ask_new HOST PORT    asks the server behind it over a new connection, and answers 500 if there is none
+    itself N T           asks the edge for /inner, which this application answers too, with one of N workers held meanwhile; T is an inner answer's time
+    batch N T            N of the requests that wait go on every T
+    gzip KB              compresses so much at level 9
+    bursts N T           computes T for one of N requests
+    drip N PARTS T       sends the body in so many parts with a pause of T after each; N answers at once
+    cut SHARE            sends half of the answer, and ends the connection
+    garbled SHARE        sends a field whose name is none
+    fat SHARE BYTES      sends a cookie of so many bytes
+
+Beside the stages: `head` is a line of each answer's head, `body` the body instead of `size` bytes, `is_text` a body of words, `workers` the most connections
+that a process serves at once.
 """
 
 NODE = r"""
@@ -99,7 +114,7 @@ for (const port of it.mine) {
 """
 
 PYTHON = r"""
-import fcntl, json, os, random, socket, struct, sys, threading, time
+import fcntl, json, os, random, socket, struct, sys, threading, time, zlib
 it = json.loads(sys.argv[1])
 mine = it['ports'][0]
 for ports in it['ports'][1:]:
@@ -196,8 +211,94 @@ def hangs_up(ms):
     def work(c):
         if c.idle * 1000 > ms: raise Hang
     return work
+def on(which, name, *words):
+    inner = globals()[name](*words)
+    def work(c):
+        if c.port != which: return None
+        c.is_done = True
+        return inner(c)
+    return work
+def tries(port, n, ms, times):
+    free = threading.Semaphore(n)
+    def work(_):
+        with free:
+            for _ in range(times):
+                try: socket.create_connection(('127.0.0.1', port)).close()
+                except OSError: time.sleep(ms / 1000)
+    return work
+def ask_new(host, port):
+    def work(_):
+        try: c = socket.create_connection((host, port), 5)
+        except OSError: return 500
+        with c:
+            c.sendall(b'ab')
+            c.recv(1)
+    return work
+def itself(n, ms):
+    free = threading.Semaphore(n)
+    def work(c):
+        with free:
+            if c.path == b'/inner': return time.sleep(ms / 1000)
+            try:
+                with socket.create_connection(('edge', 8080), 1) as edge:
+                    edge.sendall(b'GET /inner HTTP/1.0\r\nHost: x\r\n\r\n')
+                    edge.settimeout(1)
+                    return None if edge.recv(65536).startswith(b'HTTP/1.1 200') else 503
+            except OSError: return 503
+    return work
+def batch(n, ms):
+    waiting = threading.Semaphore(0)
+    def turns():
+        begin, turn = time.monotonic(), 0
+        while True:
+            turn += 1
+            time.sleep(max(0, begin + turn * ms / 1000 - time.monotonic()))
+            # Who was not there in this turn does not come twice in the next.
+            while waiting.acquire(blocking=False): pass
+            waiting.release(n)
+    threading.Thread(target=turns, daemon=True).start()
+    return lambda _: waiting.acquire() and None
+def gzip(kb):
+    data = words(kb * 1024)
+    return lambda _: zlib.compress(data, 9) and None
+def bursts(n, ms):
+    is_one, burst = chosen(1 / n), cpu(ms)
+    return lambda c: burst(c) if is_one() else None
+def drip(n, parts, ms):
+    free = threading.Semaphore(n)
+    def work(c):
+        def send(whole):
+            with free:
+                part = len(whole) // parts + 1
+                for at in range(0, len(whole), part):
+                    c.socket.sendall(whole[at:at + part])
+                    time.sleep(ms / 1000)
+        c.send = send
+    return work
+def cut(share):
+    is_one = chosen(share)
+    def work(c):
+        def send(whole):
+            c.socket.sendall(whole[:-(it['size'] // 2)])
+            raise Hang
+        if is_one(): c.send = send
+    return work
+def garbled(share):
+    is_one = chosen(share)
+    def work(c):
+        if is_one(): c.head += '\x01\x02: x\r\n'
+    return work
+def fat(share, size):
+    is_one = chosen(share)
+    def work(c):
+        if is_one(): c.head += 'Set-Cookie: cart=%s\r\n' % ('x' * size)
+    return work
+def words(size):
+    rng = random.Random(1)
+    return ' '.join('%x' % rng.getrandbits(20) for _ in range(size // 5)).encode()[:size]
 
-stages = [globals()[name](*words) for name, *words in it['stages']]
+stages = [globals()[name](*stage) for name, *stage in it['stages']]
+body = it['body'].encode() if 'body' in it else words(it['size']) if it.get('is_text') else b'x' * it['size']
 WORDS = {200: b'OK', 429: b'Too Many Requests', 500: b'Internal Server Error', 503: b'Service Unavailable'}
 
 class Client:
@@ -218,25 +319,34 @@ class Client:
                         while left > 0: left -= len(self.socket.recv(65536)) or left
                         head = b''
                 self.idle = time.monotonic() - since if since else 0.0
+                self.path, self.head, self.send, self.is_done = one.split(b' ')[1], it.get('head', ''), None, False
                 status = 200
-                for stage in stages: status = stage(self) or status
+                for stage in stages:
+                    status = stage(self) or status
+                    if self.is_done: break
                 is_kept = b'HTTP/1.0' not in one and b'\r\nconnection: close' not in one.lower()
-                self.socket.sendall(b'HTTP/1.1 %d %s\r\nContent-Length: %d\r\nConnection: %s\r\n\r\n' % (status, WORDS[status], it['size'],
-                                    b'keep-alive' if is_kept else b'close') + b'x' * it['size'])
+                (self.send or self.socket.sendall)(b'HTTP/1.1 %d %s\r\nContent-Length: %d\r\n%sConnection: %s\r\n\r\n' % (status, WORDS[status],
+                    len(body), self.head.encode(), b'keep-alive' if is_kept else b'close') + body)
                 since = time.monotonic()
                 if not is_kept: return
         except (OSError, Hang): pass
         finally: self.socket.close()
 
+places_ = threading.Semaphore(it.get('workers', 1 << 20))
+def serve(c, port):
+    try: Client(c, port).serve()
+    finally: places_.release()
 def listen(port):
     server = socket.create_server(('0.0.0.0', port), backlog=511)
     while True:
+        places_.acquire()
         try: c, _ = server.accept()
         except OSError:
             # No descriptor: who waits is taken when there is one.
+            places_.release()
             time.sleep(0.05)
             continue
-        threading.Thread(target=Client(c, port).serve, daemon=True).start()
+        threading.Thread(target=serve, args=(c, port), daemon=True).start()
 
 for port_ in mine[1:]: threading.Thread(target=listen, args=(port_,), daemon=True).start()
 listen(mine[0])
@@ -261,6 +371,65 @@ print('ready', flush=True)
 while True:
     c, _ = server.accept()
     threading.Thread(target=serve, args=(c,), daemon=True).start()
+"""
+
+# `backend.py PORT MS`: one byte for each two; one thread, which computes for each.
+COMPUTES = r"""
+import select, socket, sys, time
+port, seconds = int(sys.argv[1]), float(sys.argv[2]) / 1000
+server = socket.create_server(('0.0.0.0', port), backlog=511)
+print('ready', flush=True)
+known = [server]
+while True:
+    for c in select.select(known, [], [])[0]:
+        if c is server:
+            known.append(server.accept()[0])
+            continue
+        if not c.recv(2):
+            known.remove(c)
+            continue
+        end = time.thread_time() + seconds
+        while time.thread_time() < end: pass
+        c.sendall(b'y')
+"""
+
+# `reader.py FILE KB`: reads so many kB a second from a pipe that it makes.
+READER = r"""
+import os, sys, time
+if not os.path.exists(sys.argv[1]): os.mkfifo(sys.argv[1])
+os.chmod(sys.argv[1], 0o666)
+pipe = os.open(sys.argv[1], os.O_RDWR)
+print('ready', flush=True)
+while True:
+    os.read(pipe, int(sys.argv[2]) * 100)
+    time.sleep(0.1)
+"""
+
+# `slow.py HOST PORT N`: N connections, each of which sends a byte of a request twice a second.
+SLOW_CLIENTS = r"""
+import socket, sys, time
+host, port, many = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+known = []
+while True:
+    while len(known) < many:
+        try:
+            known.append(socket.create_connection((host, port), 1))
+            # Before its first byte a connection counts as idle, and the edge may close it for another.
+            known[-1].sendall(b'G')
+        except OSError: break
+    time.sleep(0.5)
+    for c in known[:]:
+        try: c.sendall(b'G')
+        except OSError: known.remove(c)
+"""
+
+# `hangs.py PORT`: listens, and takes no connection; its queue is full.
+HANGS = r"""
+import socket, sys, time
+server = socket.create_server(('0.0.0.0', int(sys.argv[1])), backlog=0)
+mine = [socket.create_connection(('127.0.0.1', int(sys.argv[1])))]
+print('ready', flush=True)
+while True: time.sleep(60)
 """
 
 # `names.py PORT MS`: an address for each name, one question after the other.

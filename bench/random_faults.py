@@ -4,9 +4,11 @@
     bench/random_faults.py --weir target/dist/weir --stacks 60 --seed 1 --json runs.jsonl
     bench/random_faults.py --weir target/dist/weir --resume runs.jsonl --minutes 180       # goes on where that ended
     bench/random_faults.py --seed 17 --stacks 1 --only pool-untold --edge nginx               # one of them again
+    bench/random_faults.py --half --stacks 300 --prove-share 0.4 --resume runs.jsonl --minutes 60   # the ledger, in several sessions
 
 Needs root, nginx, node and python3; kinds that need more (redis, haproxy, a JDK) are left out where it is not installed. On a quiet
-machine, else with --noisy. The generator knows the truth (`random_stack.py`, `random_named.py`, `random_unnamed.py`), and each stack is one of:
+machine, else with --noisy. The generator knows the truth (`random_stack.py`, `random_kinds.py`), and so whether a remedy
+helps (`random_remedies.py`). Each stack is one of:
 
     right           what was said is so
     undecided       no verdict; or UNATTRIBUTED where there is a rule for it
@@ -22,32 +24,25 @@ Exit code 1: one wrongly PROVED or failed; with --strict, also one that is not r
 """
 
 import argparse
-import collections
 import concurrent.futures
+import hashlib
 import json
 import math
 import pathlib
 import random
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
 import time
-from typing import Any, Iterable
+from typing import Any
 
 from random_kinds import HEALTHY_KINDS, KINDS
 from random_stack import HEALTHY, POLICY, UNATTRIBUTED, Kind, Stack, Truth, compose
+from random_table import CLASSES, classify, fractions, report
 from stacks import NGINX, pages, run
 
-CLASSES = ["right", "undecided", "wrong", "wrongly PROVED", "false alarm", "missed", "not bound", "failed"]
-# The worst first, as they are told.
-WORST_FIRST = ["wrongly PROVED", "failed", "false alarm", "wrong", "missed", "not bound"]
-# In no fraction.
-NOT_JUDGED = ("not bound", "failed")
-# Words that claim a proof.
-PROOFS = ("PROVED", "SHARED")
-# All words that a verdict may have; `failed` is ours.
-WORDS = (*PROOFS, "SUSPECTED", POLICY, UNATTRIBUTED, HEALTHY, "no verdict")
 EDGES = {"nginx": "n", "weir": "w"}
 # What a block of a closed loop may differ from the capacity that was computed.
 NEAR = (0.55, 1.4)
@@ -67,33 +62,13 @@ def chosen(seed: int, kinds: list[Kind], edges: list[str], is_half: bool = False
     return pairs[at]
 
 
-def classify(truth: Truth, word: str, rule: str | None) -> str:
-    """What a verdict is worth."""
-    if word not in WORDS:
-        return "failed"
-    if word == "no verdict":
-        return "undecided"
-    is_said = rule in truth.rules
-    if truth.is_healthy:
-        return "right" if word == HEALTHY else "wrongly PROVED" if word in PROOFS else "false alarm"
-    if word == HEALTHY:
-        return "right" if truth.is_waste and is_said else "missed"
-    if truth.is_policy:
-        return "right" if word == POLICY else "undecided" if word == UNATTRIBUTED else "wrongly PROVED" if word in PROOFS else "wrong"
-    if word == UNATTRIBUTED:
-        return "undecided" if truth.has_rule else "right"
-    if word in PROOFS and not is_said:
-        return "wrongly PROVED"
-    # Where no rule was written for it, the right place may be proved too: it is squeezed like any other.
-    return "right" if is_said and word != POLICY else "wrong"
-
-
 def is_bound(truth: Truth, capacity: float | None, signals: dict[str, Any]) -> bool:
     """Whether the load met what it was to meet, by what the load generator itself counted of the block as asked."""
     load, seconds = signals["load"], max(signals["seconds"], 1e-9)
     statuses = load["statuses"]
     good = sum(count for status, count in statuses.items() if int(status) < 400) if statuses else load["answered"]
-    failed = 1 - good / max(load["sent"], 1)
+    # An answer that was cut off has a good status.
+    failed = max(1 - good / max(load["sent"], 1), sum(load.get("errors", {}).values()) / max(load["sent"], 1))
     reached = good / (load["offered"] * load["length_s"]) if load["offered"] else None
     if truth.is_healthy:
         return failed < 0.001 and (reached is None or reached >= 0.97)
@@ -127,7 +102,9 @@ def tried(stack: Stack, weir: str, store: pathlib.Path, options: argparse.Namesp
     where = store / f"{stack.seed}-{stack.kind}-{stack.edge}"
     where.mkdir(parents=True, exist_ok=True)
     extra = dict(stack.extra)
-    if options.prove:
+    is_proved = proves(stack.seed, options)
+    options = argparse.Namespace(**{**vars(options), "prove": is_proved})
+    if is_proved:
         options = argparse.Namespace(**{**vars(options), "block": block_of(stack, options.block)})
         extra["flags"] = [*extra["flags"], "--rounds", str(options.rounds)]
     if "script" in extra:
@@ -135,7 +112,8 @@ def tried(stack: Stack, weir: str, store: pathlib.Path, options: argparse.Namesp
     got = run(weir, where, stack.kind, EDGES[stack.edge], stack.text, stack.load, extra, options)
     row = {"seed": stack.seed, "kind": stack.kind, "edge": stack.edge, "notes": stack.notes, "load": " ".join(stack.load),
            "truth": said_of(stack.truth), "word": got["word"], "rule": got["rule"], "findings": got.get("findings", []), "text": got["text"],
-           "seconds": round(got["seconds"], 1), "capacity": stack.capacity and round(stack.capacity, 1)}
+           "is_proved": is_proved, "remedy": got.get("remedy"), "tried": got.get("tried"), "seconds": round(got["seconds"], 1),
+           "capacity": stack.capacity and round(stack.capacity, 1)}
     row["class"] = classify(stack.truth, got["word"], got["rule"])
     if "kept" in got:
         signals = json.loads(pathlib.Path(got["kept"]).read_text()).get("signals")
@@ -146,68 +124,18 @@ def tried(stack: Stack, weir: str, store: pathlib.Path, options: argparse.Namesp
     return row
 
 
+def proves(seed: int, options: argparse.Namespace) -> bool:
+    """Whether a stack runs with --prove: all of them, or a share that depends on the seeds alone."""
+    share = 1.0 if options.prove else options.prove_share
+    return random.Random(f"prove {seed}").random() < share
+
+
 def said_of(truth: Truth) -> str:
     """What may be said, in a few words."""
     rules = "/".join(sorted(truth.rules))
     if truth.is_healthy or truth.is_policy:
         return HEALTHY if truth.is_healthy else POLICY
     return rules if truth.has_rule else f"{UNATTRIBUTED}{' or ' * bool(rules)}{rules}"
-
-
-def command(row: dict[str, Any], options: argparse.Namespace) -> str:
-    """That does it again."""
-    words = f"python3 bench/random_faults.py --weir {options.weir} --seed {row['seed']} --stacks 1 --only {row['kind']} --edge {row['edge']} --block {options.block}"
-    return words + " --prove" * options.prove + " --noisy" * options.noisy
-
-
-def fractions(rows: Iterable[dict[str, Any]]) -> dict[str, int]:
-    """How many rows are of each class."""
-    counts = collections.Counter(row["class"] for row in rows)
-    return {name: counts[name] for name in CLASSES}
-
-
-def table(rows: list[dict[str, Any]]) -> str:
-    """The confusion table by kind and edge, and the sums."""
-    cells: dict[tuple[str, str], list[dict[str, Any]]] = {}
-    for row in rows:
-        cells.setdefault((row["kind"], row["edge"]), []).append(row)
-    lines = [f"{'kind':<20} {'edge':<6} {'truth':<22} {'right':>7}  others, and what was said"]
-    order = {kind.name: at for at, kind in enumerate(KINDS)}
-    for (kind, edge), group in sorted(cells.items(), key=lambda item: (order.get(item[0][0], 0), item[0][1])):
-        judged = [row for row in group if row["class"] not in NOT_JUDGED]
-        right = sum(row["class"] == "right" for row in judged)
-        others = collections.Counter(f"{row['class']}: {row['word']}{' ' + row['rule'] if row['rule'] else ''}" for row in group if row["class"] != "right")
-        said = ", ".join(f"{count} {name}" for name, count in others.most_common())
-        lines.append(f"{kind:<20} {edge:<6} {group[0]['truth']:<22} {right:>3}/{len(judged):<3}  {said}")
-    return "\n".join(lines)
-
-
-def totals(rows: list[dict[str, Any]]) -> str:
-    """Sums as fractions: of all, of stacks with a rule, without one, and of sound ones."""
-    has_rule = {kind.name: compose(0, kind, "nginx" if "n" in kind.edges else "weir").truth for kind in KINDS}
-    parts = {
-        "all": rows,
-        "with a rule": [row for row in rows if (truth := has_rule.get(row["kind"])) and truth.has_rule and not truth.is_healthy],
-        "without a rule": [row for row in rows if (truth := has_rule.get(row["kind"])) and not truth.has_rule],
-        "sound": [row for row in rows if (truth := has_rule.get(row["kind"])) and truth.is_healthy],
-    }
-    lines = []
-    for name, part in parts.items():
-        counts = fractions(part)
-        judged = sum(count for word, count in counts.items() if word not in NOT_JUDGED)
-        words = ", ".join(f"{word} {count}/{judged}" for word, count in counts.items() if word not in NOT_JUDGED and (count or word == "right"))
-        left = ", ".join(f"{counts[word]} {word}" for word in NOT_JUDGED if counts[word])
-        lines.append(f"{name:<15} {words}{'; beside them ' * bool(left)}{left}")
-    return "\n".join(lines)
-
-
-def report(rows: list[dict[str, Any]], options: argparse.Namespace) -> str:
-    """All that is printed at the end."""
-    text = f"{table(rows)}\n\n{totals(rows)}\n"
-    bad = [row for row in rows if row["class"] not in ("right", "undecided")]
-    for row in sorted(bad, key=lambda row: (WORST_FIRST.index(row["class"]), row["kind"])):
-        text += f"\n{row['class']}: {row['kind']} of {row['edge']}, truth {row['truth']} ({row['notes']}; {row['load']})\n    {row['text']}\n    {command(row, options)}\n"
-    return text
 
 
 def told(row: dict[str, Any]) -> str:
@@ -217,9 +145,16 @@ def told(row: dict[str, Any]) -> str:
             f"{row['answered'] if 'answered' in row else '-'}/s of {row['capacity'] or '-'}  {row['findings']} {row['text'][:110]}")
 
 
-def read(file: pathlib.Path) -> list[dict[str, Any]]:
-    """Rows of an earlier run, one a line."""
-    return [json.loads(line) for line in file.read_text().splitlines() if line.strip()] if file.exists() else []
+def read(file: pathlib.Path) -> tuple[list[dict[str, Any]], list[str]]:
+    """Rows of earlier runs, one a line, and the binaries that made them."""
+    lines = [json.loads(line) for line in file.read_text().splitlines() if line.strip()] if file.exists() else []
+    return [line for line in lines if "seed" in line], [line["binary"] for line in lines if "binary" in line]
+
+
+def binary(weir: str) -> str:
+    """What tells one build of weir from another."""
+    version = subprocess.run([weir, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    return f"{version}, {hashlib.sha256(pathlib.Path(weir).read_bytes()).hexdigest()[:12]}"
 
 
 def arguments() -> argparse.Namespace:
@@ -231,7 +166,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--half", action="store_true", help="every second stack has no fault; else one of five")
     parser.add_argument("--only", default="", help="kinds, with commas between them")
     parser.add_argument("--edge", choices=[*EDGES, "both"], default="both")
-    parser.add_argument("--prove", action="store_true")
+    parser.add_argument("--prove", action="store_true", help="all stacks run with --prove")
+    parser.add_argument("--prove-share", type=float, default=0.0, help="so many of the stacks do, 0 to 1; which ones depends on their seeds")
+    parser.add_argument("--tries", action="store_true", help="each remedy that is a line of the file is tried")
+    parser.add_argument("--budget", default="3m", help="the longest time for such a try")
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--noisy", action="store_true")
     parser.add_argument("--jobs", type=int, default=1, help="stacks at once; they share the machine's CPUs")
@@ -278,7 +216,13 @@ def main() -> None:
         return
     weir = str(pathlib.Path(options.weir).resolve())
     file = pathlib.Path(options.resume or options.json) if options.resume or options.json else None
-    rows = read(file) if options.resume and file else []
+    rows, binaries = read(file) if options.resume and file else ([], [])
+    now = binary(weir)
+    if binaries and binaries[-1] != now:
+        print(f"the binary changed: the last rows of {file} are of {binaries[-1]}, those that come are of {now}")
+    if file and (not binaries or binaries[-1] != now):
+        with file.open("a") as out:
+            out.write(json.dumps({"binary": now}) + "\n")
     done = {(row["seed"], row["kind"], row["edge"]) for row in rows}
     stacks = [stack for stack in stacks if (stack.seed, stack.kind, stack.edge) not in done]
     if any(stack.kind == "app-memory" for stack in stacks):

@@ -1,5 +1,6 @@
 """The kinds of faults that `random_faults.py` puts into a stack: a name, the edges that can have it, and how a draft gets it."""
 
+import random_more as more
 import random_named as named
 import random_unnamed as unnamed
 from random_stack import Kind
@@ -54,6 +55,21 @@ NAMED = [
     Kind("cache-lock", "n", named.cache_lock),
     Kind("not-kept", "nw", named.not_kept),
     Kind("key-differs", "nw", named.key_differs),
+    Kind("workers-kept", "nw", more.workers_kept),
+    Kind("app-compresses", "nw", more.compresses),
+    Kind("app-bursts", "nw", more.bursts),
+    Kind("edge-compresses", "nw", more.edge_compresses),
+    Kind("clients-close", "nw", more.clients_close),
+    Kind("edge-names", "nw", more.edge_names),
+    Kind("cookies", "nw", more.cookies),
+    Kind("rewritten", "nw", more.rewritten),
+    Kind("log-reader", "nw", more.log_reader),
+    Kind("takes-nothing", "nw", more.takes_nothing),
+    Kind("slow-clients", "nw", more.slow_clients),
+    Kind("not-trusted", "nw", more.not_trusted),
+    Kind("fat-head", "nw", more.fat_head),
+    Kind("garbled", "nw", more.garbled),
+    Kind("cut", "nw", more.cut),
 ]
 UNNAMED = [
     Kind("pool-untold", "nw", unnamed.pool_untold),
@@ -70,6 +86,20 @@ UNNAMED = [
     Kind("backend-tls", "nw", unnamed.backend_tls),
     Kind("app-files", "nw", unnamed.app_files),
     Kind("app-pauses", "nw", unnamed.app_pauses),
+    Kind("retry-loop", "nw", more.retry_loop),
+    Kind("own-ports", "nw", more.own_ports),
+    Kind("one-connection", "nw", more.one_connection),
+    Kind("calls-itself", "nw", more.calls_itself),
+    Kind("batches", "nw", more.batches),
+    Kind("drips", "nw", more.drips),
+    Kind("backend-computes", "nw", more.backend_computes),
+    Kind("limit-by-head", "nw", more.limit_by_head),
+    Kind("asks-first", "nw", more.asks_first),
+    Kind("mirrored", "n", more.mirrored),
+    Kind("included", "nw", more.included),
+    Kind("one-sided", "nw", more.one_sided),
+    Kind("lossy", "nw", more.lossy),
+    Kind("small-window", "nw", more.small_window),
 ]
 HEALTHY_KINDS = [
     Kind("healthy", "nw", named.healthy, weight=6),
@@ -77,5 +107,8 @@ HEALTHY_KINDS = [
     Kind("healthy-loop", "nw", named.healthy_loop, weight=2),
     Kind("healthy-limited", "nw", named.healthy_limited, weight=2),
     Kind("healthy-full-disk", "n", named.healthy_full_disk),
+    Kind("healthy-cached", "nw", more.healthy_cached),
+    Kind("healthy-slow", "nw", more.healthy_slow),
+    Kind("healthy-uploads", "nw", more.healthy_uploads),
 ]
 KINDS = [*HEALTHY_KINDS, *NAMED, *UNNAMED]

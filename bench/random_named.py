@@ -16,7 +16,7 @@ def healthy(draft: Draft) -> None:
 def healthy_far(draft: Draft) -> None:
     """A long way to the application is a latency, and no capacity."""
     late = 1000 * draft.rng.randint(2, 12)
-    draft.host("origin", delay_us=[late, late])
+    draft.host("origin", link={"to": {"delay_us": late}, "from": {"delay_us": late}})
     draft.truth = Truth(is_healthy=True)
     draft.under()
 
@@ -386,11 +386,11 @@ def hangs_up(draft: Draft) -> None:
 
 
 def drops(draft: Draft) -> None:
-    """A process that ends in the middle of its work: its connection ends without an answer, kept or not. weir keeps connections by
-    itself, and sends a GET again if a kept one ends."""
+    """A process that ends in the middle of its work: its connection ends without an answer. Over a kept connection both edges send a
+    GET again, and weir keeps connections by itself."""
     draft.servers, draft.is_spread = 1, False
     draft.stages.append(["drops", draft.one(0.1, 0.25)])
-    draft.keepalive = draft.one(0, 32)
+    draft.keepalive = 0
     draft.load = ["-R", str(draft.between(60, 100)), "-c", "16"]
     draft.rules("B63")
 

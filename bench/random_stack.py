@@ -203,8 +203,8 @@ def loose(draft: Draft) -> None:
 
 
 def _loose_req(draft: Draft) -> None:
-    draft.http += " limit_req_zone $binary_remote_addr zone=loose:1m rate=9000r/s;"
-    draft.server += " limit_req zone=loose burst=2000 nodelay;"
+    draft.http += " limit_req_zone $binary_remote_addr zone=loose:1m rate=900000r/s;"
+    draft.server += " limit_req zone=loose burst=20000 nodelay;"
 
 
 def _loose_conn(draft: Draft) -> None:

@@ -361,4 +361,7 @@ def run(weir, store, name, edge, text, load, extra, options):
         word, text = verdict["verdict"]["name"], verdict["verdict"]["text"]
     except (ValueError, KeyError, TypeError) as wrong:
         return {"word": "failed", "rule": None, "seconds": seconds, "text": f"{kept[-1]}: not a run: {wrong!r}"}
-    return {"word": word, "rule": verdict["verdict"].get("rule"), "findings": findings, "text": text, "seconds": seconds, "kept": str(kept[-1])}
+    lead = verdict.get("lead")
+    remedy = verdict["findings"][lead].get("knob") if lead is not None else None
+    return {"word": word, "rule": verdict["verdict"].get("rule"), "findings": findings, "text": text, "seconds": seconds, "kept": str(kept[-1]),
+            "remedy": remedy, "tried": (verdict.get("tried") or {}).get("name")}

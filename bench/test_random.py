@@ -3,15 +3,20 @@
 import argparse
 import collections
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import random_faults
-from random_faults import chosen, classify, fractions, is_bound
+import random_remedies
+import random_table
+from random_binomial import interval
+from random_faults import chosen, is_bound, proves
 from random_kinds import HEALTHY_KINDS, KINDS, NAMED, UNNAMED
 from random_stack import HEALTHY, POLICY, UNATTRIBUTED, Truth, compose
+from random_table import classify, fractions
 
 RULED = Truth(rules=frozenset({"B15"}))
 UNRULED = Truth(has_rule=False, rules=frozenset({"B26"}))
@@ -134,17 +139,79 @@ class Sums(unittest.TestCase):
         self.assertEqual((counts["right"], counts["wrong"], counts["not bound"], sum(counts.values())), (2, 1, 1, 7))
 
     def test_fractions_leave_out_what_is_not_the_verdicts_to_answer(self):
-        text = random_faults.totals(self.rows)
-        self.assertIn("right 2/5, wrong 1/5, wrongly PROVED 1/5, false alarm 1/5; beside them 1 not bound, 1 failed", text)
-        self.assertRegex(text, r"with a rule +right 2/3, wrong 1/3; beside them 1 not bound\n")
-        self.assertRegex(text, r"sound +right 0/1, false alarm 1/1; beside them 1 failed")
-        self.assertRegex(random_faults.table(self.rows), r"app-quota +nginx +B15 +2/3 ")
+        text = random_table.totals(self.rows)
+        self.assertIn("right 2 of 5, 40.0 % [5.3, 85.3]; wrong 1 of 5", text)
+        self.assertRegex(text, r"with a rule +right 2 of 3, 66.7 % .*; wrong 1 of 3, .*; beside them 1 not bound\n")
+        self.assertRegex(text, r"sound +right 0 of 1, .*; false alarm 1 of 1, .*; beside them 1 failed")
+        self.assertRegex(random_table.table(self.rows), r"app-quota +nginx +B15 +2/3 ")
+
+    def test_what_is_wanted_of_the_ledger_is_met_or_not(self):
+        def row(kind, name, word, rule=None):
+            return {**self.rows[0], "kind": kind, "class": name, "word": word, "rule": rule}
+        good = [row("app-quota", "right", "PROVED", "B15")] * 60 + [row("healthy", "right", HEALTHY)] * 40
+        self.assertEqual([line.split("  ")[0] for line in random_table.accepted(good).splitlines()], ["met"] * 4)
+        # Of 59 proofs nobody knows.
+        self.assertIn("not met  none wrongly PROVED", random_table.accepted(good[1:]))
+        bad = good + [row("lock-sleep", "wrongly PROVED", "PROVED", "B22")] + [row("healthy", "false alarm", "SUSPECTED", "B20")] * 2
+        self.assertEqual([line.split("  ")[0] for line in random_table.accepted(bad).splitlines()], ["met", "not met", "not met", "not met"])
+
+    def test_remedies_are_counted_and_those_that_cannot_help_are_told(self):
+        rows = [{**self.rows[0], "class": "right", "kind": kind, "remedy": remedy, "tried": tried} for kind, remedy, tried in [
+            ("app-quota", "a larger quota for application origin0 (cpu.max)", None), ("app-quota", "a larger quota for the edge", None),
+            ("app-quota", "a larger quota for application origin0", "does not help"), ("healthy", "x", None), ("app-quota", None, None)]]
+        text = random_table.remedies(rows)
+        self.assertIn("remedies: 4, 1 help, 2 cannot help, 1 unknown\n", text)
+        self.assertIn("cannot help: app-quota of nginx (1), B15: a larger quota for the edge\n", text)
+        self.assertIn("B15, tried: a larger quota for application", text)
 
     def test_a_wrong_one_is_told_with_the_command_that_repeats_it(self):
         options = argparse.Namespace(weir="target/debug/weir", block="2s", prove=True, noisy=False)
-        text = random_faults.report(self.rows, options)
+        text = random_table.report(self.rows, options)
         self.assertIn("--seed 1 --stacks 1 --only lock-sleep --edge nginx --block 2s --prove", text)
         self.assertLess(text.index("\nwrongly PROVED: "), text.index("\nfalse alarm: "))
+
+
+class Intervals(unittest.TestCase):
+    def test_they_are_those_of_clopper_and_pearson(self):
+        for count, of, low, high in [(0, 60, 0, 0.0596), (60, 60, 0.9404, 1), (5, 10, 0.1871, 0.8129), (45, 48, 0.8280, 0.9869)]:
+            self.assertAlmostEqual(interval(count, of)[0], low, 4)
+            self.assertAlmostEqual(interval(count, of)[1], high, 4)
+        self.assertEqual(interval(0, 0), (0.0, 1.0))
+
+
+class Sessions(unittest.TestCase):
+    def test_which_stacks_are_proved_depends_on_the_seed(self):
+        options = argparse.Namespace(prove=False, prove_share=0.25)
+        first = [proves(seed, options) for seed in range(400)]
+        self.assertEqual(first, [proves(seed, options) for seed in range(400)])
+        self.assertTrue(70 <= sum(first) <= 130, sum(first))
+        self.assertTrue(all(proves(seed, argparse.Namespace(prove=True, prove_share=0.0)) for seed in range(40)))
+
+    def test_a_file_has_its_rows_and_the_binaries_that_made_them(self):
+        with tempfile.NamedTemporaryFile("w+", suffix=".jsonl") as file:
+            file.write('{"binary": "weir 1, a"}\n{"seed": 1}\n\n{"binary": "weir 1, b"}\n{"seed": 2}\n')
+            file.flush()
+            self.assertEqual(random_faults.read(Path(file.name)), ([{"seed": 1}, {"seed": 2}], ["weir 1, a", "weir 1, b"]))
+        self.assertEqual(random_faults.read(Path("/nowhere")), ([], []))
+
+
+class Remedies(unittest.TestCase):
+    def test_each_kind_with_a_rule_says_what_helps(self):
+        for kind in NAMED:
+            self.assertIn(kind.name, random_remedies.KNOWN)
+            for edge in kind.edges:
+                rules = compose(1, kind, EDGES[edge]).truth.rules
+                self.assertTrue(rules <= set(random_remedies.KNOWN[kind.name]) | set(random_remedies.BESIDE), (kind.name, rules))
+        self.assertTrue(set(random_remedies.KNOWN) <= {kind.name for kind in KINDS})
+
+    def test_a_remedy_of_another_cause_cannot_help_and_a_try_is_believed(self):
+        worth = random_remedies.worth
+        self.assertEqual(worth("slots", "B05", "worker_connections 1024;   (descriptors)"), "helps")
+        self.assertEqual(worth("slots", "B19", "more CPUs for the edge"), "cannot help")
+        self.assertEqual(worth("slots", "B05", "worker_connections 1024;", "does not help"), "cannot help")
+        self.assertEqual(worth("slots", "B05", "worker_connections 1024;", "not shown to help"), "helps")
+        self.assertEqual(worth("lock-sleep", "B26", "measure the shared resource (a lock)"), "helps")
+        self.assertEqual(worth("app-thread", "B26", "measure the shared resource (a lock)", is_right=False), "cannot help")
 
 
 if __name__ == "__main__":

@@ -299,7 +299,8 @@ impl Block {
         } else {
             // The load generator's own sentence is in English. Its figures are the same in every language.
             let lag = generator["lag_p99_ms"].as_f64().map_or("?".to_owned(), |lag| format!("{lag:.1}"));
-            for limit in texts(&generator["limits"]) {
+            // A noisy machine makes the load late. A caution says how late it was.
+            for limit in texts(&generator["limits"]).into_iter().filter(|limit| !(asked.is_noisy && is_lateness(limit))) {
                 self.spoil(say!(LOAD_LIMIT, limit, format!("{:.0}", busiest * 100.0), &lag));
             }
         }
@@ -401,6 +402,12 @@ fn numbers(json: &Value) -> Vec<f64> {
 
 fn texts(json: &Value) -> Vec<String> {
     json.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// Whether the load generator says that it was late, and not that it was full.
+fn is_lateness(limit: &str) -> bool {
+    let texts = [weir_load::texts::LATE_HUNDREDTH, weir_load::texts::LATE_FEW];
+    texts.iter().filter_map(|text| text.en.split('{').next()).any(|begin| limit.starts_with(begin))
 }
 
 #[cfg(test)]
@@ -561,6 +568,15 @@ pub(crate) mod tests {
         let noisy = BlockSettings { is_steady: true, is_noisy: true, is_search: false, ..BlockSettings::default() };
         let block = Block::of(&answer(|a| a["usage"]["foreign"] = json!(0.2)), 0, ComparedSide::Before, 0, noisy);
         assert_eq!((block.spoiled.len(), block.cautions.len()), (0, 1));
+        // The generator of a script calls its own lateness a limit.
+        let late = |a: &mut Value| {
+            a["load"]["weir"]["generator"]["limits"] = json!(["one arrival in a hundred began 15.7 ms late or more"]);
+            a["load"]["weir"]["generator"]["lag_p99_ms"] = json!(15.7);
+        };
+        let block = Block::of(&answer(late), 0, ComparedSide::Before, 0, noisy);
+        assert_eq!((block.spoiled.len(), block.cautions.len()), (0, 1));
+        let quiet = BlockSettings { is_noisy: false, ..noisy };
+        assert_eq!(Block::of(&answer(late), 0, ComparedSide::Before, 0, quiet).spoiled.len(), 2);
         let full = |a: &mut Value| a["load"]["weir"]["generator"]["worker_cpu"] = json!([0.97]);
         assert_eq!(
             Block::of(&answer(full), 0, ComparedSide::Before, 0, noisy).spoiled.len(),

@@ -152,10 +152,29 @@ impl Capacity {
         self.users.map_or(BY_RATE, |users| Axis { most: users.most, is_whole: true })
     }
 
+    /// Why a search ends at a level that gives no block. If no level held, the reason is what happened at the lowest
+    /// one that was measured.
+    fn no_block(&self, level: f64, why: Said, lowest: Option<(f64, Said)>) -> Said {
+        match lowest {
+            Some((measured, failure)) => {
+                say!(NO_LEVEL_DOWN_TO, self.level(measured), self.objective.said(), failure, why)
+            }
+            None => say!(AT_LEVEL, why, self.level(level)),
+        }
+    }
+
     /// `500/s`, or `1200 users`.
     fn level(&self, level: f64) -> Said {
         if self.users.is_some() { say!(USERS, format!("{level:.0}")) } else { say!(RATE, digits(level)) }
     }
+}
+
+/// The lowest level, and why it failed. `None` if a level held.
+fn lowest(tries: &[SearchTry], failures: &[Option<Said>]) -> Option<(f64, Said)> {
+    let failed: Vec<(f64, Said)> =
+        tries.iter().zip(failures).filter_map(|(one, why)| Some((one.rate, why.clone()?))).collect();
+    let all_failed = failed.len() == tries.len();
+    failed.into_iter().min_by(|one, other| one.0.total_cmp(&other.0)).filter(|_| all_failed)
 }
 
 /// Runs the search and returns the run as it is stored. The error is for the user.
@@ -166,6 +185,7 @@ pub fn run(it: &Capacity, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Valu
     let place = LabDirectory::new()?;
     let (id, started_ms) = (store::new_id(), now_ms());
     let (mut tries, mut blocks, mut steps) = (Vec::new(), Vec::new(), Vec::new());
+    let mut failures: Vec<Option<Said>> = Vec::new();
     let end = loop {
         let (rate, is_confirmation) = match next(&tries, it.from, it.axis()) {
             SearchNext::Try(rate) => (rate, false),
@@ -179,7 +199,7 @@ pub fn run(it: &Capacity, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Valu
             Ok(block) => block,
             Err(Ended::Broken(error)) => return Err(error),
             Err(Ended::Stopped) => break Err(say!(STOPPED)),
-            Err(Ended::Spoiled(why)) => break Err(say!(AT_LEVEL, why, it.level(rate))),
+            Err(Ended::Spoiled(why)) => break Err(it.no_block(rate, why, lowest(&tries, &failures))),
         };
         let has_path = matches!(it.ask.load, Load::Path { .. });
         // Users never send more than is answered, and those of a script end some time after its last phase.
@@ -193,6 +213,7 @@ pub fn run(it: &Capacity, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Valu
         tell.tell(&line);
         tries.push(SearchTry { rate, passed, is_confirmation });
         let why = judged.err();
+        failures.push(why.clone());
         steps.push(json!({
             "rate": rate, "passed": passed, "answered": block.values.get("throughput"), "is_confirmation": is_confirmation,
             "why": why.as_ref().map(Said::en), "why_said": why,
@@ -468,6 +489,18 @@ mod tests {
         let mut few = block(1000.0, 1.0, 0.0);
         few.values.remove("p95");
         assert!(SLO.judge(&few, 1000.0).is_err_and(|why| why.contains("too few")));
+    }
+
+    /// Beside heavy work no rate held, down to one of which a block has too few answers: that is not the reason.
+    #[test]
+    fn a_search_without_a_rate_that_held_says_why_the_lowest_failed() {
+        let one = |rate, passed| SearchTry { rate, passed, is_confirmation: false };
+        let why = |ms: &str| Some(Said::from(format!("p95 {ms} ms")));
+        let tries = [one(40.0, false), one(2.6, false), one(26.7, false)];
+        assert_eq!(lowest(&tries, &[why("900"), why("512"), why("700")]), Some((2.6, Said::from("p95 512 ms"))));
+        let tries = [one(40.0, false), one(26.7, true)];
+        assert_eq!(lowest(&tries, &[why("900"), None]), None);
+        assert_eq!(lowest(&[], &[]), None);
     }
 
     #[test]

@@ -216,6 +216,7 @@ texts! {
     AT_LEVEL: "{0} (at {1})", "{0} ({1}에서)";
     HELD_AT: "; {0} held", "; {0}은(는) 만족했습니다";
     NO_LEVEL: "nothing holds: not even {0} has {1}", "만족하는 값이 없습니다: {0}에서도 {1} 조건을 만족하지 못합니다";
+    NO_LEVEL_DOWN_TO: "not even {0} has {1}: {2}; look at the stack at that rate (weir lab why), or measure on a machine without other work. Below it, {3}", "{0}에서도 {1} 조건을 만족하지 못합니다: {2}. 그 속도에서 스택을 살펴보거나(weir lab why) 다른 작업이 없는 머신에서 재세요. 그보다 낮으면 {3}";
     NO_LIMIT_AT: "no limit found: {0} still has {1}", "한도를 찾지 못했습니다: {0}에서도 {1} 조건을 만족합니다";
     CAPACITY_USERS: "capacity {0} users: the largest number with {1}, in {2} of {3} confirmations; they make {4} requests a second, each thinking {5} s", "capacity (용량) 사용자 {0}명: {1} 조건을 만족하는 최대 인원, 재확인 {3}회 중 {2}회 만족; 생각하는 시간 {5}초일 때 초당 요청 {4}건";
     THINKING: "Users      each asks, waits for the answer and thinks for {0} s", "사용자  각자 요청하고 응답을 받은 뒤 {0}초 동안 생각합니다";

@@ -68,7 +68,7 @@ texts! {
     NO_REQUEST_WAITS_IF: "no request waits if the cache has an older answer", "캐시에 이전 응답이 있으면 기다리는 요청이 없어집니다";
     EDGE_ANSWERED_REQUESTS_ITSELF: "edge: it answered {0} requests with {1} itself", "엣지: 요청 {0}에 직접 {1}(으)로 응답했습니다";
     SEND_LOAD_PATH_CONFIGURATION: "send the load to a path that the configuration has; if these answers are correct, use --good", "설정에 있는 경로로 부하를 보내세요. 이 응답이 맞다면 --good을 쓰세요";
-    CORRECT_REQUEST: "correct the request: it is malformed (a wrong field, plain HTTP at a port with TLS, no Host); the edge's log at level info names the error; if these answers are correct, use --good", "요청을 고치세요: 형식이 잘못되었습니다 (잘못된 헤더, TLS 포트에 평문 HTTP, Host 없음). 엣지 로그의 info 수준에 이유가 있습니다. 이 응답이 맞다면 --good을 쓰세요";
+    CORRECT_REQUEST: "correct the request: it is malformed (a wrong field, a field or URL longer than large_client_header_buffers, plain HTTP at a port with TLS, no Host); the edge's log at level info names the error; if these answers are correct, use --good", "요청을 고치세요: 형식이 잘못되었습니다 (잘못된 헤더, large_client_header_buffers보다 긴 헤더나 URL, TLS 포트에 평문 HTTP, Host 없음). 엣지 로그의 info 수준에 이유가 있습니다. 이 응답이 맞다면 --good을 쓰세요";
     USE_ALLOWED_METHOD: "use a method that this location serves: a file takes only GET and HEAD", "이 location이 처리하는 메서드를 쓰세요: 파일은 GET과 HEAD만 받습니다";
     SEND_REQUEST_IN_TIME: "send the head and the body faster than client_header_timeout and client_body_timeout, or raise them", "client_header_timeout과 client_body_timeout보다 빨리 헤더와 본문을 보내거나, 그 값을 늘리세요";
     CLIENT_MAX_BODY_SIZE: "client_max_body_size 10m;   (its default is 1m: set it above the largest upload)", "client_max_body_size 10m;   (기본값은 1m입니다: 가장 큰 업로드보다 크게 설정하세요)";
@@ -181,6 +181,7 @@ texts! {
     EDGE_SPENDS_CPU_TLS: "the edge spends its CPU on TLS handshakes", "엣지가 TLS 핸드셰이크에 CPU를 씁니다";
     EDGE_TLS_HANDSHAKES: "edge: TLS handshakes", "엣지: TLS 핸드셰이크";
     REQUESTS_THEM_RESUMED: "{0} for {1} requests, {2} of them resumed", "요청 {1}건에 핸드셰이크 {0}번, 그중 {2} 재개";
+    KEEPALIVE_REQUESTS_CLIENTS: "keepalive_requests 1000;   (for clients: each connection ends after {0})", "keepalive_requests 1000;   (클라이언트 연결이 지금은 요청 {0}개 뒤에 끝납니다)";
     KEEPALIVE_TIMEOUT_65S_SSL: "keepalive_timeout 65s; ssl_session_cache shared:SSL:10m;   (for clients; and an ECDSA certificate)", "keepalive_timeout 65s; ssl_session_cache shared:SSL:10m;   (클라이언트 쪽에; 그리고 ECDSA 인증서)";
     EDGES_CPU_REQUEST_FALLS: "the edge's CPU for a request falls by half or more", "엣지가 요청 하나에 쓰는 CPU가 절반 이하로 줄어듭니다";
     NEIGHBOURS_SAME_CPUS_MAKE: "neighbours on the same CPUs make the edge or an application wait", "같은 CPU의 다른 프로세스 때문에 엣지나 앱이 CPU를 기다립니다";
@@ -318,6 +319,20 @@ texts! {
     HALF_CONNECTIONS_GO_ADDRESS: "half of the connections go to an address where no process listens", "연결의 절반이 리슨하는 프로세스가 없는 주소로 갑니다";
     UPSTREAM_LOCALHOST_127_0: "upstream: localhost is 127.0.0.1 and ::1", "업스트림: localhost의 두 주소 127.0.0.1과 ::1";
     TRIES_1_FAILED_APPLICATION: "{0} of the tries at [::1] failed: the application listens on 127.0.0.1 alone", "[::1]로 보낸 시도 {0} 실패: 앱이 127.0.0.1에서만 리슨합니다";
+    EDGE_REJECTS_ANSWERS: "the edge rejects what an upstream sends: the head of an answer, or a certificate", "엣지가 업스트림이 보낸 응답 헤더나 인증서를 받아들이지 않습니다";
+    ANSWERS_END_IN_BODY: "answers of an upstream end in the middle of their bodies", "업스트림의 응답이 본문 중간에서 끝납니다";
+    HEAD_TOO_BIG: "upstream: the heads of its answers are larger than the edge's buffer", "업스트림: 응답 헤더가 엣지의 버퍼보다 큽니다";
+    HEAD_NOT_VALID: "upstream: the heads of its answers are not valid", "업스트림: 응답 헤더가 올바르지 않습니다";
+    CERTIFICATE_NOT_ACCEPTED: "upstream: the edge does not accept its certificate", "업스트림: 엣지가 인증서를 받아들이지 않습니다";
+    HANDSHAKE_FAILS: "upstream: its TLS handshakes fail", "업스트림: TLS 핸드셰이크가 실패합니다";
+    UPSTREAM_CUTS_ANSWERS: "upstream: its answers end in the middle of their bodies", "업스트림: 응답이 본문 중간에서 끝납니다";
+    LOG_NAMES_TRIES: "the edge's log names {0} tries ({1})", "엣지의 로그에 기록된 시도 {0}건 ({1})";
+    PROXY_BUFFER_SIZE: "proxy_buffer_size 32k; proxy_buffers 8 32k;   (the buffer for a head; or smaller fields and cookies of the application)", "proxy_buffer_size 32k; proxy_buffers 8 32k;   (헤더를 담는 버퍼. 또는 앱의 헤더와 쿠키를 줄이세요)";
+    SEND_VALID_FIELDS: "let the application send valid fields; the edge's log shows the line that is not", "앱이 올바른 헤더를 보내게 하세요. 잘못된 줄은 엣지의 로그에 있습니다";
+    CORRECT_CERTIFICATE: "a certificate for the name in proxy_ssl_name, by an authority in proxy_ssl_trusted_certificate; the edge's log names what is wrong", "proxy_ssl_name의 이름에 맞고 proxy_ssl_trusted_certificate의 기관이 서명한 인증서를 쓰세요. 무엇이 틀렸는지는 엣지의 로그에 있습니다";
+    CORRECT_HANDSHAKE: "let proxy_ssl_protocols and proxy_ssl_ciphers match what the server accepts; the edge's log names what is wrong", "proxy_ssl_protocols와 proxy_ssl_ciphers를 서버가 받아들이는 값에 맞추세요. 무엇이 틀렸는지는 엣지의 로그에 있습니다";
+    READ_WHY_ANSWERS_END: "read in the application's log why it ends answers: a crash or a kill in the middle of a body, a time limit of its own, or a Content-Length that is too large", "앱이 응답을 중간에 끝내는 이유를 앱의 로그에서 찾으세요: 본문을 보내는 중의 비정상 종료나 강제 종료, 앱 자체의 시간 제한, 또는 너무 큰 Content-Length";
+    EVERY_ANSWER_WHOLE: "every client gets the whole answer", "모든 클라이언트가 응답 전체를 받습니다";
     THEIR_REQUESTS_FAILED: "{0} of their requests failed", "요청 {0} 실패";
     SERVER_127_0_0: "server 127.0.0.1:…;   (instead of localhost)", "server 127.0.0.1:…;   (localhost 대신)";
     NO_TRY_REFUSED: "no try is refused", "거절되는 시도가 없어집니다";
@@ -373,7 +388,7 @@ texts! {
     SMALLER_ANSWERS_FASTER_LINK: "smaller answers, or a faster link", "응답을 줄이거나 더 빠른 링크를 쓰세요";
     LET_APPLICATION_COMPRESS_ANSWERS: "let the application compress its answers, let the edge cache them (proxy_cache), or use a faster link behind the edge", "앱이 응답을 압축하거나, 엣지가 응답을 캐시하거나(proxy_cache), 엣지 뒤에 더 빠른 링크를 쓰세요";
     ANSWERS_SECOND_GROW_BYTES: "answers a second grow as the bytes on that link shrink", "그 링크의 바이트가 줄어드는 만큼 초당 응답이 늘어납니다";
-    GZIP_GZIP_TYPES_TEXT: "gzip on; gzip_types text/plain text/css application/json application/javascript;", "gzip on; gzip_types text/plain text/css application/json application/javascript; 추가";
+    GZIP_GZIP_TYPES_TEXT: "gzip on; gzip_types text/plain text/css application/json application/javascript;   (for answers with such a Content-Type; for others smaller answers, or a faster link)", "gzip on; gzip_types text/plain text/css application/json application/javascript;   (Content-Type이 이런 응답에 씁니다. 다른 응답이면 응답을 줄이거나 더 빠른 링크를 쓰세요)";
     ANSWERS_SECOND_GROW_THEIR: "answers a second grow as their bytes shrink: 3 to 5 times for HTML", "응답의 바이트가 줄어드는 만큼 초당 응답이 늘어납니다: HTML이면 3~5배";
     MEMORY_SHORT: "memory is short", "메모리가 부족합니다";
     MEMORY: "{0}: its memory", "{0}: 메모리";

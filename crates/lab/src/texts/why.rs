@@ -213,11 +213,13 @@ texts! {
     RULE_ELASTICITY: "{0}   (rule {1}), elasticity {2}", "{0}   (규칙 {1}), 탄력도 {2}";
     SHARED_AND: "{0} and {1}", "{0}, 그리고 {1}";
     TIME_WENT: "{0} ms in the segment \"{1}\", {2} of requests failed", "\"{1}\" 구간이 {0} ms 걸렸습니다, 요청의 {2} 실패";
+    FAILED_AS: "{0} requests failed: {1}", "요청 {0} 실패: {1}";
     TIME_WENT_MORE: "{0} ms more than at half the load in the segment \"{1}\", {2} of requests failed", "\"{1}\" 구간이 부하가 절반일 때보다 {0} ms 더 걸렸습니다, 요청의 {2} 실패";
     AND_ITS_LOOK: "{0}; {1}", "{0}; {1}";
     LAB_DOES_NOT_SEE: "the lab does not see the application's work in that time: use --inside, the application's metrics, or a profiler", "이 시간에 앱이 한 일은 랩에서 볼 수 없습니다: --inside, 앱의 지표 또는 프로파일러를 쓰세요";
     RULED_OUT_CPU: "{0} CPU {1}", "{0} CPU {1}";
     RULED_OUT_ELASTICITY: "{0} from {1} to {2}: elasticity {3}", "{0} {1} → {2}: 탄력도 {3}";
     NO_ANSWER_TIMES: "none × {0}", "응답 없음 × {0}";
+    CUT_OFF_TIMES: "cut off × {0}", "중간에 끊김 × {0}";
     NOT_ANSWERED_IN_TIME: "the stack did not answer the whole load in time", "스택이 모든 부하에 제때 응답하지 못했습니다";
 }

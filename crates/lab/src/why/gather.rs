@@ -12,7 +12,8 @@ use weir_load::record::Hdr;
 use super::known::KnownBlock;
 use super::processes::processes;
 use super::sent;
-use super::signals::{EdgeSignals, HostSignals, Machine, Signals};
+use super::served;
+use super::signals::{Conf, EdgeSignals, HostSignals, Machine, Signals};
 use super::told;
 use super::unread;
 use super::written::conf;
@@ -93,7 +94,7 @@ pub fn signals(answer: &Value, known: &KnownBlock<'_>) -> Result<Signals, Said> 
         unread,
         seconds: if measured > 0.0 { measured } else { read.usage.seconds },
         load: sent::load(answer, &counters, &hdr, &block, known),
-        conf: conf(known.tree, known.is_weir),
+        conf: Conf { groups: served::groups(known.tree, known.spec), ..conf(known.tree, known.is_weir) },
         edge: edge(&watched.ticks, known),
         processes,
         hosts: hosts(&watched, known.spec),
@@ -398,7 +399,7 @@ mod tests {
             "usage": {"seconds": 10.0, "edge_cpu_s": 5.0, "foreign": 0.0, "steal": 0.0, "client_core": 0.1},
             "watched": {"ticks": [tick(0, 0, 1), tick(10_000, 5_000, 101)], "backlogs": {"0.0.0.0:80": 8}, "ports": {"edge": 200}, "said": {"no_port": 3}},
             "load": {"aggregate": {"counters": {"http.requests": 1000, "http.codes.200": 900, "http.codes.502": 100}},
-                "weir": {"started_ms": 1000, "ended_ms": 11_000, "response": {"hdr_ns": Hdr::default().encoded(), "count": 1000, "mean": 2.0, "p50": 1.0, "p95": 4.0, "p99": 5.0, "max": 6.0},
+                "weir": {"started_ms": 1000, "ended_ms": 11_000, "service": {"mean": 1.25}, "response": {"hdr_ns": Hdr::default().encoded(), "count": 1000, "mean": 2.0, "p50": 1.0, "p95": 4.0, "p99": 5.0, "max": 6.0},
                     "series": {"interval_ms": 500, "length": 3, "counts": {"http.codes.200": [1, 2, 3], "http.codes.502": [0, 0, 4]}, "response": {"p50": [1, 1, 1]}}}},
         });
         let tree = tree("http { }");
@@ -451,7 +452,12 @@ mod tests {
         let origin = killed.processes.iter().find(|process| process.name == "origin0").unwrap();
         assert_eq!((origin.memory_full, origin.memory_killed), (9, 1));
         assert_eq!((found.seconds, found.load.sent, found.load.answered, found.failed()), (10.0, 1000, 1000, 100));
-        assert_eq!((found.load.well, found.goodput()), (900, 90.0));
+        assert_eq!((found.load.well, found.goodput(), found.load.unsent_ms), (900, 90.0, 0.75));
+        // Fourteen answers with a good status ended in the middle of their bodies.
+        let mut torn = answer.clone();
+        torn["load"]["aggregate"]["counters"]["errors.ECONNRESET"] = json!(14);
+        let torn = signals(&torn, &known).unwrap().load;
+        assert_eq!((torn.well, torn.cut_off()), (886, 14));
         // The same block with other good statuses: a 502 is good, a 429 is not.
         let mut refused = answer.clone();
         refused["load"]["aggregate"]["counters"] =

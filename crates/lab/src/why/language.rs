@@ -140,6 +140,7 @@ const SOURCES: &[(&str, &str)] = &[
     ("rules/network.rs", include_str!("rules/network.rs")),
     ("rules/outage.rs", include_str!("rules/outage.rs")),
     ("rules/policy.rs", include_str!("rules/policy.rs")),
+    ("rules/rejected.rs", include_str!("rules/rejected.rs")),
     ("rules/upstream.rs", include_str!("rules/upstream.rs")),
     ("rules/waits.rs", include_str!("rules/waits.rs")),
     ("assign.rs", include_str!("assign.rs")),

@@ -76,7 +76,9 @@ impl Segment {
             Segment::Connect => sum(&["connect"]),
             Segment::Wait => sum(&["wait"]),
             Segment::Body => sum(&["body", "write"]),
+            // A request that waits for a connection of the load waits for the requests before it: that is no part of its way.
             Segment::Outside => (signals.load.ms[0]
+                - signals.load.unsent_ms
                 - sum(&["queue", "cache", "pool", "delay", "connect", "wait", "body", "write"]))
             .max(0.0),
         }

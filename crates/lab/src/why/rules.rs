@@ -11,6 +11,7 @@ mod load;
 mod network;
 mod outage;
 mod policy;
+mod rejected;
 mod upstream;
 pub(super) mod waits;
 
@@ -35,6 +36,7 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
         behind::RULES,
         blocked::RULES,
         ended::RULES,
+        rejected::RULES,
         upstream::RULES,
         cache::RULES,
         network::RULES,

@@ -8,6 +8,7 @@ use weir_words::Language;
 
 use super::arm::Elasticity;
 use super::asked::Why;
+use super::good::GoodStatuses;
 use super::prove::Proof;
 use super::quiet;
 use super::rule::{Segment, Squeeze, Tier, of, percent};
@@ -24,6 +25,9 @@ use crate::texts;
 
 /// If a larger part of the requests fails, a remedy is judged by the failures.
 const FAILED_MAX: f64 = 0.03;
+
+/// Most kinds of failures that a sentence lists.
+const ERRORS_MAX: usize = 4;
 
 /// All facts at the end of a run.
 #[derive(Clone, Default)]
@@ -205,8 +209,17 @@ fn sentence(facts: &EndFacts) -> (&'static str, Said, Option<usize>) {
     }
 }
 
-/// The part of a request's way in which unexplained time was spent.
+/// The part of a request's way in which unexplained time was spent, or the failures that nothing explains.
 fn where_it_went(facts: &EndFacts) -> Said {
+    let full = &facts.full;
+    if full.failed_share() > FAILED_MAX {
+        let mut names: Vec<(&String, &u64)> = full.load.errors.iter().collect();
+        names.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let quoted = |name: &str| if name.contains(' ') { format!("\"{name}\"") } else { name.to_owned() };
+        let list = names.iter().take(ERRORS_MAX).map(|(name, count)| format!("{} × {count}", quoted(name)));
+        let list: Vec<String> = list.collect();
+        return say!(FAILED_AS, of(full.failed(), full.load.sent), list.join(", "));
+    }
     let grown = Segment::ALL.iter().map(|segment| {
         let then = facts.half.as_ref().map_or(0.0, |half| segment.ms(half));
         (*segment, segment.ms(&facts.full) - then)
@@ -429,6 +442,12 @@ fn answers(load: &Value, language: Language) -> String {
     if none > 0 {
         list.push(say!(NO_ANSWER_TIMES, none).say(language).to_owned());
     }
+    let good_statuses: GoodStatuses = good.parse().unwrap_or_default();
+    let is_good = |code: &str| code.parse().is_ok_and(|status| good_statuses.has(status));
+    let whole_and_cut: u64 = statuses.iter().filter(|(code, _)| is_good(code)).map(|(_, count)| count).sum();
+    if whole_and_cut > well {
+        list.push(say!(CUT_OFF_TIMES, whole_and_cut - well).say(language).to_owned());
+    }
     say!(GOOD, well, sent, good, list.join(", ")).say(language).to_owned()
 }
 
@@ -479,6 +498,9 @@ mod tests {
         assert_eq!(said(&facts()), "SUSPECTED");
         assert_eq!(said(&EndFacts { is_saturated: false, ..facts() }), "NOT SATURATED");
         assert_eq!(said(&EndFacts { findings: Vec::new(), ..facts() }), "UNATTRIBUTED");
+        // Failures without a cause are told by their names: how long answers took does not explain them.
+        let unnamed = sentence(&EndFacts { findings: Vec::new(), ..facts() }).1;
+        assert_eq!(unnamed, "UNATTRIBUTED  400 of 2000 (20 %) requests failed: 502 × 400");
         assert_eq!(said(&EndFacts { proof: Some(Proof::RuledOut), ..facts() }), "UNATTRIBUTED");
         assert_eq!(said(&EndFacts { proof: Some(Proof::Shared(vec![0, 0])), ..facts() }), "SHARED");
         assert_eq!(said(&EndFacts { proof: Some(Proof::Unclear("x".into())), ..facts() }), "SUSPECTED");

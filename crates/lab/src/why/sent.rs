@@ -43,6 +43,10 @@ pub(super) fn load(
     let (low, step, count) = BOUNDS;
     let bounds: Vec<u64> = (0..=count).map(|n| (low * step.powi(i32::try_from(n).unwrap_or(0)) * 1e6) as u64).collect();
     let bars = hdr.bars(&bounds).into_iter().zip(&bounds).filter(|(count, _)| *count > 0);
+    // The status of an answer that was cut off came before its end. A request is good or failed, not both.
+    let sent = block.requests.max(block.errors.values().sum());
+    let well = well.min(sent.saturating_sub(errors.values().sum()));
+    let mean = |name: &str| weir[name]["mean"].as_f64();
     let series = Series::of(&answer["load"]);
     let windows = windows(&answer["load"], known.length_s);
     LoadSignals {
@@ -53,13 +57,14 @@ pub(super) fn load(
         is_closed: known.is_closed,
         connections: known.connections,
         // Requests that failed before they were sent count as wanted.
-        sent: block.requests.max(block.errors.values().sum()),
+        sent,
         answered: statuses.values().sum::<u64>() + other,
         well: well + other,
         good: known.good.clone(),
         errors,
         statuses,
         ms: QUANTILES.map(|key| weir["response"][key].as_f64().unwrap_or(0.0)),
+        unsent_ms: mean("response").zip(mean("service")).map_or(0.0, |(due, sent)| (due - sent).max(0.0)),
         shape: bars.map(|(count, bound)| (*bound as f64 / 1e6 * 1.025, count)).collect(),
         first_error_s: first_error(&answer["load"]),
         strip: series.map(|series| series.throughput).unwrap_or_default(),

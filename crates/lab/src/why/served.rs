@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use weir_conf::{Statement, Tree};
 
+use super::written::every;
 use crate::stack::{HUB, Spec};
 use crate::survey::survey;
 
@@ -20,20 +21,38 @@ pub struct Upstreams {
 pub fn upstreams(tree: &Tree, spec: &Spec) -> Upstreams {
     let mut found = Upstreams { paths: paths(tree), ..Upstreams::default() };
     for (host, port) in survey(tree).peers {
-        let bare = host.trim_start_matches('[').trim_end_matches(']');
-        match bare.parse::<IpAddr>() {
-            Ok(ip) => {
-                found.addresses.insert(SocketAddr::new(ip, port));
-            }
-            Err(_) => {
-                let named = spec.names.iter().filter(|(name, _)| name == bare).map(|(_, ip)| *ip);
-                let own = spec.address_of(bare);
-                let local = (bare == "localhost").then_some(IpAddr::V4(Ipv4Addr::LOCALHOST));
-                found.addresses.extend(named.chain(own).chain(local).map(|ip| SocketAddr::new(ip, port)));
-            }
-        }
+        found.addresses.extend(addresses(&host, port, spec));
     }
     found
+}
+
+/// The addresses of a server, as the stack resolves its name.
+fn addresses(host: &str, port: u16, spec: &Spec) -> Vec<SocketAddr> {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    if let Ok(ip) = bare.parse::<IpAddr>() {
+        return vec![SocketAddr::new(ip, port)];
+    }
+    let named = spec.names.iter().filter(|(name, _)| name == bare).map(|(_, ip)| *ip);
+    let own = spec.address_of(bare);
+    let local = (bare == "localhost").then_some(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    named.chain(own).chain(local).map(|ip| SocketAddr::new(ip, port)).collect()
+}
+
+/// The servers of each `upstream` block, by the names that the edge's account gives them.
+pub fn groups(tree: &Tree, spec: &Spec) -> Vec<BTreeSet<String>> {
+    let of_server = |server: &Statement| -> Vec<String> {
+        let word = server.text(0);
+        if word.starts_with("unix:") {
+            return vec![word.to_owned()];
+        }
+        let (host, port) = match word.rsplit_once(':') {
+            Some((host, port)) if !port.contains(']') => (host, port.parse().unwrap_or(80)),
+            _ => (word, 80),
+        };
+        addresses(host, port, spec).iter().map(ToString::to_string).collect()
+    };
+    let blocks = every(tree).filter(|one| one.name == *"upstream" && one.is_block());
+    blocks.map(|block| block.named("server").flat_map(of_server).collect()).collect()
 }
 
 /// `server unix:/path;`, `proxy_pass http://unix:/path:/uri;`.
@@ -92,6 +111,13 @@ mod tests {
         let of = |at: &str, host: &str| is_one(&[at.to_owned()], host, &known, &spec);
         assert!(of("0.0.0.0:3000", "origin") && of("[::]:3000", "origin") && of("10.99.255.10:3000", "origin"));
         assert!(of("127.0.0.1:4000", HUB) && of("0.0.0.0:4000", HUB) && of("unix:/run/a.sock", HUB));
+        let more = "http { upstream a { server app:3000; server [::1]:4000 down; } upstream b { server unix:/b; server 10.0.0.9; } }";
+        let (tree, _) = weir_conf::load(&MemoryFiles::new().with("/n.conf", more), "/n.conf", "/", &|_| false);
+        let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>();
+        assert_eq!(
+            groups(&tree, &spec),
+            [named(&["10.99.255.10:3000", "[::1]:4000"]), named(&["unix:/b", "10.0.0.9:80"])]
+        );
         // None of these is an upstream: another port, another host, the loopback of another host, a process without a
         // listening socket.
         assert!(!of("0.0.0.0:3306", "origin") && !of("0.0.0.0:3000", "db") && !of("127.0.0.1:4000", "db"));

@@ -1,6 +1,6 @@
 //! The figures of one loaded block that rules may read: no totals, no text, no clock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -106,6 +106,8 @@ pub struct LoadSignals {
     pub statuses: BTreeMap<u16, u64>,
     /// Latencies of responses, ms: mean, p50, p95, p99, max.
     pub ms: [f64; 5],
+    /// The mean time from the moment a request was due until it was sent: all connections of the load waited, ms.
+    pub unsent_ms: f64,
     /// Histogram of latencies: ms and count. Each bucket is about 5 % wide.
     pub shape: Vec<(f64, u64)>,
     /// The time of the first failure, s.
@@ -150,6 +152,8 @@ pub struct Conf {
     pub can_keep: bool,
     /// The smallest `keepalive_requests` of an upstream.
     pub upstream_requests: Option<u64>,
+    /// The smallest `keepalive_requests` for clients.
+    pub client_requests: Option<u64>,
     /// The conditions of a `proxy_next_upstream`. `None`: the default, `error timeout`.
     pub next_upstream: Option<Vec<String>>,
     /// `proxy_connect_timeout`, `proxy_read_timeout` and `proxy_send_timeout`: the shortest value of each, ms.
@@ -180,8 +184,12 @@ pub struct Conf {
     pub has_upstream: bool,
     /// The first address in a `proxy_pass` that is not the name of an `upstream` block.
     pub passed: Option<String>,
+    /// A `proxy_pass` asks over TLS.
+    pub passes_tls: bool,
     /// The servers of the largest upstream, as written, without `down` and `backup` servers.
     pub servers: Vec<String>,
+    /// The servers of each `upstream` block, by their names in the edge's account.
+    pub groups: Vec<BTreeSet<String>>,
     /// Statements that refuse or delay requests on purpose.
     pub policies: Vec<Policy>,
     /// Statements that take servers out of use because they fail: `max_fails` of a server that is not alone in its
@@ -403,6 +411,14 @@ pub struct Machine {
     pub pressure: BTreeMap<String, f64>,
 }
 
+impl LoadSignals {
+    /// Answers whose status was good and whose end did not come.
+    pub fn cut_off(&self) -> u64 {
+        let good = self.statuses.iter().filter(|(status, _)| self.good.has(**status)).map(|(_, count)| count);
+        good.sum::<u64>().saturating_sub(self.well)
+    }
+}
+
 impl Signals {
     /// Requests that failed.
     pub fn failed(&self) -> u64 {
@@ -540,6 +556,7 @@ impl Signals {
                 well: 2000,
                 statuses: [(200, 2000)].into(),
                 ms: [3.0, 2.8, 4.0, 6.0, 9.0],
+                unsent_ms: 0.0,
                 shape: vec![(2.5, 1000), (3.0, 900), (5.0, 100)],
                 strip: vec![200.0; 20],
                 sent_strip: vec![100.0; 20],

@@ -13,7 +13,8 @@ pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
     let mut found = Conf { is_weir, can_keep: is_weir, has_upgrade: is_weir, ..Conf::default() };
     (found.policies, found.outages) = (policies(tree), outages(tree));
     found.cache = cache(tree);
-    (found.upstream_requests, found.next_upstream) = (upstream_requests(tree), next_upstream(tree));
+    (found.upstream_requests, found.client_requests) = keepalive_requests(tree);
+    found.next_upstream = next_upstream(tree);
     let mut all: Vec<&Statement> = tree.root.iter().collect();
     let (mut speaks_11, mut clears) = (false, false);
     let (mut named, mut passed) = (Vec::new(), Vec::new());
@@ -69,6 +70,7 @@ pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
             }
             "proxy_pass" => {
                 found.names_localhost |= first.contains("//localhost");
+                found.passes_tls |= first.starts_with("https:");
                 passed.extend(address(first));
             }
             _ => {}
@@ -89,10 +91,13 @@ pub(super) fn every(tree: &Tree) -> impl Iterator<Item = &Statement> {
     })
 }
 
-/// The smallest `keepalive_requests` of an upstream.
-fn upstream_requests(tree: &Tree) -> Option<u64> {
-    let upstreams = every(tree).filter(|one| one.name == *"upstream");
-    upstreams.flat_map(|one| one.named("keepalive_requests")).filter_map(|one| one.text(0).parse().ok()).min()
+/// The smallest `keepalive_requests` of an upstream, and of clients.
+fn keepalive_requests(tree: &Tree) -> (Option<u64>, Option<u64>) {
+    let least = |of_upstreams: bool| {
+        let blocks = every(tree).filter(|one| one.is_block() && (one.name == *"upstream") == of_upstreams);
+        blocks.flat_map(|one| one.named("keepalive_requests")).filter_map(|one| one.text(0).parse().ok()).min()
+    };
+    (least(true), least(false))
 }
 
 /// The conditions of the last `proxy_next_upstream`.
@@ -151,7 +156,7 @@ mod tests {
     #[test]
     fn a_configuration_says_what_binds() {
         let text = "worker_processes 1; events { worker_connections 32; } http {
-            upstream app { server localhost:3000; keepalive 64; keepalive_requests 5; }
+            upstream app { server localhost:3000; keepalive 64; keepalive_requests 5; } keepalive_requests 40;
             proxy_next_upstream error http_503; proxy_cache_path /c keys_zone=one:1m; proxy_read_timeout 2m;
             server { listen 80 backlog=8; listen 443 ssl; proxy_cache one; proxy_cache_lock on;
               location / { proxy_http_version 1.1; proxy_set_header Connection \"\"; proxy_read_timeout 500ms; } } }";
@@ -165,10 +170,11 @@ mod tests {
         assert_eq!((other.passed.as_deref(), other.gzip_level), (Some("b:3000"), 6));
         assert_eq!(conf(&tree(&format!("{named} }} }}")), false).passed, None);
         assert_eq!(
-            (found.upstream_requests, found.next_upstream.unwrap().join(" ")),
-            (Some(5), "error http_503".into())
+            (found.upstream_requests, found.client_requests, found.next_upstream.unwrap().join(" ")),
+            (Some(5), Some(40), "error http_503".into())
         );
         assert_eq!(found.timeouts["proxy_read_timeout"], 500);
-        assert!(!conf(&tree("http { proxy_http_version 1.1; }"), false).can_keep);
+        let tls = "http { proxy_http_version 1.1; server { location / { proxy_pass https://app; } } }";
+        assert!(!found.passes_tls && conf(&tree(tls), false).passes_tls && !conf(&tree(tls), false).can_keep);
     }
 }

@@ -27,6 +27,6 @@ fn unread(s: &Signals) -> Option<FiredRule> {
         .with(texts::LABEL_WAITED, say!(READINGS_WORKER_WAITED_FOR_READER, percent(edge.unread)))
         .with(texts::LABEL_EDGE, say!(ITS_CPUS_USED, digits(edge.cpu)))
         .slows(&[Segment::Outside, Segment::Edge, Segment::Connect, Segment::Wait, Segment::Body]);
-    let knob = if s.conf.has_buffered_log { say!(LOG_READER_KEEPS_UP) } else { say!(ACCESS_LOG_BUFFER_64K) };
-    Some(found.knob(knob, say!(NO_WORKER_WAITS_FOR_A_READER)))
+    // A larger buffer for the log holds no more than the pipe, which is full already: the reader takes as few bytes a second.
+    Some(found.knob(say!(LOG_READER_KEEPS_UP), say!(NO_WORKER_WAITS_FOR_A_READER)))
 }

@@ -337,6 +337,9 @@ fn credits(s: &Signals) -> Option<FiredRule> {
     Some(found.knob(say!(USE_MACHINE_SUFFICIENT_BASELINE), say!(STACK_SERVES_SAME_LOAD)))
 }
 
+/// A connection that ends after so few requests has a handshake for each 20 % of them or more, which is when the rule speaks.
+const FEW_REQUESTS: u64 = 5;
+
 fn handshakes(s: &Signals) -> Option<FiredRule> {
     let edge = s.edge_process()?;
     let share = s.edge.handshakes as f64 / s.edge.requests.max(1) as f64;
@@ -352,7 +355,11 @@ fn handshakes(s: &Signals) -> Option<FiredRule> {
         .with(texts::LABEL_EDGE, describe(edge))
         .slows(&[Segment::Outside])
         .squeezed(squeeze(edge));
-    Some(found.knob(say!(KEEPALIVE_TIMEOUT_65S_SSL), say!(EDGES_CPU_REQUEST_FALLS)))
+    let knob = match s.conf.client_requests.filter(|most| *most <= FEW_REQUESTS) {
+        Some(most) => say!(KEEPALIVE_REQUESTS_CLIENTS, most),
+        None => say!(KEEPALIVE_TIMEOUT_65S_SSL),
+    };
+    Some(found.knob(knob, say!(EDGES_CPU_REQUEST_FALLS)))
 }
 
 fn neighbours(s: &Signals) -> Option<FiredRule> {
@@ -363,22 +370,23 @@ fn neighbours(s: &Signals) -> Option<FiredRule> {
             && process.wanted() >= 0.85
             && waited / (ran + waited).max(1e-9) >= CROWDED
     };
-    // Other work on this machine is reported by the gate, not by this rule.
-    if s.machine.foreign > FOREIGN_MAX {
-        return None;
-    }
     let crowd = |process: &ProcessSignals| -> Vec<&ProcessSignals> {
         let all = s.processes.iter().filter(|other| other.name != process.name && other.role != Role::Client);
         let mut all: Vec<&ProcessSignals> = all.filter(|other| other.is_beside(process) && other.cpu >= 0.05).collect();
         all.sort_by(|one, other| other.cpu.total_cmp(&one.cpu));
         all
     };
+    // Other work on this machine is reported by the gate, not by this rule. If there is much of it, a neighbour has to use
+    // more of these CPUs than all that is neither of the process nor of its neighbours.
+    let is_cause = |process: &ProcessSignals, crowd: &[&ProcessSignals]| {
+        let used: f64 = crowd.iter().map(|other| other.cpu).sum();
+        used >= 0.3 && (s.machine.foreign <= FOREIGN_MAX || used > process.cpus - process.cpu - used)
+    };
     let found = s.processes.iter().filter(waits).map(|process| (process, crowd(process)));
-    let (process, crowd) =
-        found.filter(|(_, crowd)| crowd.iter().map(|other| other.cpu).sum::<f64>() >= 0.3).max_by(|one, other| {
-            let wait = |process: &ProcessSignals| process.threads.first().map_or(0.0, |(_, waited)| *waited);
-            wait(one.0).total_cmp(&wait(other.0))
-        })?;
+    let (process, crowd) = found.filter(|(process, crowd)| is_cause(process, crowd)).max_by(|one, other| {
+        let wait = |process: &ProcessSignals| process.threads.first().map_or(0.0, |(_, waited)| *waited);
+        wait(one.0).total_cmp(&wait(other.0))
+    })?;
     let (ran, waited) = process.threads.first().copied().unwrap_or_default();
     let names: Vec<String> =
         crowd.iter().take(3).map(|other| format!("{} {}", other.name, digits(other.cpu))).collect();
@@ -525,6 +533,34 @@ fn segments(process: &ProcessSignals) -> &'static [Segment] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Builds of others use most of the machine, and the neighbour most of the CPU on which the application waits.
+    #[test]
+    fn a_neighbour_is_named_beside_other_work_if_it_uses_more() {
+        let mut s = Signals::quiet();
+        (s.processes[0].cpu, s.processes[0].threads) = (0.2, vec![(0.2, 0.79)]);
+        (s.processes[1].cpu, s.processes[1].threads) = (0.6, vec![(0.6, 0.4)]);
+        s.machine.foreign = 0.5;
+        assert!(neighbours(&s).is_some());
+        s.processes[1].cpu = 0.35;
+        assert_eq!(neighbours(&s), None);
+        s.machine.foreign = 0.1;
+        assert!(neighbours(&s).is_some());
+    }
+
+    /// A session cache does not bring back connections that end after each request.
+    #[test]
+    fn handshakes_of_connections_that_end_at_once_have_another_remedy() {
+        let mut s = Signals::quiet();
+        s.edge.handshakes = 1900;
+        (s.processes[0].cpu, s.processes[0].threads) = (0.97, vec![(0.97, 0.01)]);
+        let knob = |s: &Signals| handshakes(s).unwrap().knob;
+        assert!(knob(&s).starts_with("keepalive_timeout 65s;"), "{:?}", knob(&s));
+        s.conf.client_requests = Some(1000);
+        assert!(knob(&s).starts_with("keepalive_timeout 65s;"), "{:?}", knob(&s));
+        s.conf.client_requests = Some(1);
+        assert!(knob(&s).starts_with("keepalive_requests 1000;"), "{:?}", knob(&s));
+    }
 
     #[test]
     fn a_lower_level_is_for_what_is_compressed() {

@@ -1,5 +1,6 @@
 //! Connections that the upstream ends without an answer: kept ones, and others.
 
+use super::rejected;
 use super::upstream::{FAILED, passes_on};
 use crate::said::{Said, say};
 use crate::texts;
@@ -45,8 +46,9 @@ pub const RULES: &[Rule] = &[
 /// Connections that ended without an answer, and failed requests. `None` if these are not the cause of failures.
 fn without_answer(s: &Signals) -> Option<(u64, u64)> {
     let count = s.tries_failed("closed") + s.tries_failed("reset");
-    // A request that found no server failed without a connection.
-    let failed = s.errors_of(&["502"]).saturating_sub(s.edge.no_server.max(s.said("no_live")));
+    // A request that found no server failed without a connection, and an answer that the edge rejected came over one.
+    let others = s.edge.no_server.max(s.said("no_live")) + rejected::count(s);
+    let failed = s.errors_of(&["502"]).saturating_sub(others);
     // A process that the kernel killed did not close its connections itself.
     let is_cause = count > 0
         && !s.processes.iter().any(|process| process.memory_killed > 0)

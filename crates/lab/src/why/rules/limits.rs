@@ -208,14 +208,21 @@ fn recycled(s: &Signals) -> Option<FiredRule> {
 fn files(s: &Signals) -> Option<FiredRule> {
     let failed = s.tries_failed("no_file");
     let edge = s.edge_process()?;
-    let (open, limit) = edge.fds;
-    let met: u64 = s.edge.limits.iter().filter(|(name, _)| name.starts_with("fds")).map(|(_, (_, _, met))| met).sum();
-    if failed + met == 0 {
-        return None;
-    }
+    let of_fds = || s.edge.limits.iter().filter(|(name, _)| name.starts_with("fds"));
+    let met: u64 = of_fds().map(|(_, (_, _, met))| met).sum();
+    // An edge whose descriptors are all in use may not answer the lab, and then nobody counts the requests that it refuses.
+    let full = of_fds().find(|(_, (used, most, _))| *most > 0.0 && used >= most);
+    let (counted, (open, most)) = match full {
+        _ if failed + met > 0 => (say!(TIMES_NO_DESCRIPTOR_ERRNO, failed.max(met)), edge.fds),
+        Some((_, (used, most, _))) if s.failed_share() > upstream::FAILED => {
+            (Said::default(), (*used as u64, *most as u64))
+        }
+        _ => return None,
+    };
+    let limit = edge.fds.1;
     let found = FiredRule::new(say!(EDGE_OPEN_FILES), 0.98)
-        .with(texts::LABEL_FAILED, say!(TIMES_NO_DESCRIPTOR_ERRNO, failed.max(met)))
-        .with(texts::LABEL_FILES, say!(OPEN_MOST_PROCESS_MAY, open, limit))
+        .with(texts::LABEL_FAILED, counted)
+        .with(texts::LABEL_FILES, say!(OPEN_MOST_PROCESS_MAY, open, most))
         .with(texts::LABEL_REQUESTS, say!(FAILED_P50_MS, of(s.failed(), s.load.sent), digits(s.load.ms[1])))
         .slows(&[Segment::Outside, Segment::Edge])
         .squeezed(Squeeze::Files(edge.name.clone()));
@@ -364,6 +371,21 @@ mod tests {
         // Two in a thousand: the pool is the cause.
         s.conf.upstream_requests = Some(500);
         assert!(knob(&s).starts_with("raise keepalive"), "{}", knob(&s));
+    }
+
+    /// The edge answered two of eight readings, and counted no request that it refused.
+    #[test]
+    fn descriptors_that_are_all_in_use_are_named_without_a_count() {
+        let mut s = Signals::quiet();
+        s.said.insert("recycled".into(), 2);
+        s.edge.limits.insert("fds worker 0".into(), (14.0, 14.0, 0));
+        assert_eq!(files(&s), None);
+        s.load.errors.insert("ECONNRESET".into(), 1900);
+        let found = files(&s).unwrap();
+        assert_eq!(found.evidence[0].1, "14 open at most of 14 that the process may have");
+        assert_eq!(crate::why::rules::find(&s, None)[0].rule.id, "B07");
+        s.edge.limits.insert("fds worker 0".into(), (9.0, 14.0, 0));
+        assert_eq!(files(&s), None);
     }
 
     #[test]

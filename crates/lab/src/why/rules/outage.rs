@@ -14,6 +14,8 @@ const SOME: f64 = 0.005;
 const FAILING: f64 = 0.5;
 /// The ways in which a server takes no connection, as the log names them.
 const NO_CONNECTION: [&str; 4] = ["refused", "unreachable", "no_socket", "not_allowed"];
+/// The ways in which the edge cannot begin a try, as the log names them: no local port, no descriptor, no slot.
+const OWN_LIMITS: [&str; 3] = ["no_port", "no_file", "connections"];
 /// The ways in which a try fails.
 const WAYS: [&str; 9] = [
     "refused",
@@ -90,7 +92,12 @@ fn failed_tries(s: &Signals) -> u64 {
 fn taken_out(s: &Signals) -> Option<FiredRule> {
     let (none, bad) = (s.edge.no_server.max(s.said("no_live")), failed_tries(s));
     let is_others = policy::servers(s).is_some() || policy::queue(s).is_some();
-    if is_others || bad as f64 > FAILING * s.edge.tries as f64 {
+    // The edge counts a try that it could not begin against the server, too. Then the edge's own limit takes servers out.
+    let not_begun: u64 = OWN_LIMITS.iter().map(|way| s.tries_failed(way)).sum();
+    if is_others
+        || bad as f64 > FAILING * s.edge.tries as f64
+        || not_begun > 0 && not_begun as f64 >= FAILING * bad as f64
+    {
         return None;
     }
     // A health check sends its own requests: it takes servers out of use although no try fails.
@@ -174,6 +181,24 @@ mod tests {
         s.edge.peers.values_mut().for_each(|peer| peer.bad = 0);
         let found = find(&s, None).remove(0).found;
         assert!(found.subject.starts_with("health_check uri=/up") && found.knob.contains("curl"), "{found:?}");
+    }
+
+    /// Four connects without a local port took the servers out for ten seconds: the ports are the cause.
+    #[test]
+    fn servers_that_the_edge_could_not_ask_are_not_the_cause() {
+        let mut s = Signals::quiet();
+        unserved(&mut s, 350);
+        s.conf.outages.push(made_up("max_fails", "server app:3000 max_fails=1 fail_timeout=10s"));
+        s.edge.peers.values_mut().for_each(|peer| (peer.requests, peer.bad) = (228, 4));
+        s.edge.tries = 228;
+        s.hosts.iter_mut().for_each(|host| {
+            host.ports = 100;
+            host.held = [("10.0.0.2:3000".to_owned(), (100, 100))].into();
+        });
+        assert_eq!(find(&s, None)[0].rule.id, "P10");
+        s.said.insert("no_port".into(), 4);
+        let ids: Vec<&str> = find(&s, None).iter().map(|finding| finding.rule.id).collect();
+        assert_eq!(ids, ["B01"]);
     }
 
     /// With a time limit that runs out in every try, that time limit is the cause.

@@ -408,8 +408,9 @@ fn lock(s: &Signals) -> Option<FiredRule> {
 
 fn unasked(s: &Signals) -> Option<FiredRule> {
     // An answer from weir's cache once came from a server. weir's account does not separate it from an answer that
-    // weir made itself.
-    if s.conf.is_weir && s.conf.has_cache {
+    // weir made itself. If this load asked no cache, there are no such answers.
+    let asks_cache = s.edge.cache.fetches > 0 || s.edge.cache.said.values().any(|count| *count > 0);
+    if s.conf.is_weir && s.conf.has_cache && asks_cache {
         return None;
     }
     let known = |status: u16| {
@@ -568,6 +569,9 @@ mod tests {
     fn an_answer_of_a_cache_is_not_the_edges_own() {
         let (mut s, rule) = of_case("P07");
         (s.conf.is_weir, s.conf.has_cache) = (true, true);
+        // Another location has a cache, and no request of this load asked it.
+        assert!((rule.check)(&s).is_some());
+        s.edge.cache.said.insert("HIT".into(), 3);
         assert_eq!((rule.check)(&s), None);
     }
 
