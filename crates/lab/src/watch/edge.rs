@@ -87,6 +87,7 @@ fn of_weir(snapshot: &Snapshot) -> Account {
         for times in peers {
             let plus = known.and_then(|group| group.peers.iter().find(|peer| peer.server == times.server));
             let peer = account.peers.entry(times.server.clone()).or_default();
+            peer.group.clone_from(group);
             let failed: u64 = times.fails.values().sum();
             let refused = plus.map_or(0, |plus| plus.responses.c5xx);
             peer.requests += plus.map_or(times.opened + times.reused, |plus| plus.requests);

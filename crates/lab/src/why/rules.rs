@@ -5,12 +5,15 @@ mod blocked;
 mod cache;
 mod cpu;
 mod ended;
+mod held;
 mod inside;
 mod limits;
 mod load;
 mod network;
 mod outage;
 mod policy;
+mod programs;
+mod rate;
 mod upstream;
 pub(super) mod waits;
 
@@ -28,6 +31,7 @@ pub const FINDINGS_MAX: usize = 3;
 pub fn all() -> impl Iterator<Item = &'static Rule> {
     [
         policy::RULES,
+        rate::RULES,
         outage::RULES,
         limits::RULES,
         cpu::RULES,
@@ -35,6 +39,7 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
         behind::RULES,
         blocked::RULES,
         ended::RULES,
+        held::RULES,
         upstream::RULES,
         cache::RULES,
         network::RULES,

@@ -26,7 +26,7 @@ fn unread(s: &Signals) -> Option<FiredRule> {
     let found = FiredRule::new(say!(EDGE_LOG_READER), edge.unread.max(0.5))
         .with(texts::LABEL_WAITED, say!(READINGS_WORKER_WAITED_FOR_READER, percent(edge.unread)))
         .with(texts::LABEL_EDGE, say!(ITS_CPUS_USED, digits(edge.cpu)))
-        .slows(&[Segment::Outside, Segment::Edge, Segment::Connect, Segment::Wait, Segment::Body]);
+        .slows(&Segment::ALL);
     let knob = if s.conf.has_buffered_log { say!(LOG_READER_KEEPS_UP) } else { say!(ACCESS_LOG_BUFFER_64K) };
     Some(found.knob(knob, say!(NO_WORKER_WAITS_FOR_A_READER)))
 }

@@ -247,11 +247,13 @@ pub(super) fn one_bad(s: &Signals) -> Option<FiredRule> {
         .filter(|(_, peer)| peer.header.0 >= 20)
         .max_by(|one, other| header(one.1).total_cmp(&header(other.1)));
     let (slow_name, slow_ms) = slow.map_or(("", 0.0), |(name, peer)| (name.as_str(), header(peer)));
+    // Servers of another upstream do another work.
+    let slow_group = slow.map_or("", |(_, peer)| peer.group.as_str());
     let rest = s
         .edge
         .peers
         .iter()
-        .filter(|(name, peer)| *name != slow_name && peer.header.0 >= 20)
+        .filter(|(name, peer)| *name != slow_name && peer.header.0 >= 20 && peer.group == slow_group)
         .map(|(_, peer)| header(peer))
         .fold(0.0, f64::max);
     let is_slow = rest > 0.0 && slow_ms > 4.0 * rest && slow_ms > rest + 20.0;
@@ -424,6 +426,20 @@ mod tests {
         assert!((rule("B27").check)(&s).is_some());
         s.said.insert("no_file".into(), 880);
         assert_eq!((rule("B27").check)(&s), None);
+    }
+
+    /// The server of a check (`auth_request`) is slower than the application.
+    #[test]
+    fn a_server_of_another_upstream_is_not_compared() {
+        let mut s = Signals::quiet();
+        let mut other = s.edge.peers["127.0.0.1:3000"].clone();
+        other.header = (2000, 200_000_000);
+        s.edge.peers.insert("127.0.0.1:3001".into(), other);
+        assert!(one_bad(&s).is_some());
+        for (name, peer) in &mut s.edge.peers {
+            peer.group = if name.ends_with('1') { "check".into() } else { "app".into() };
+        }
+        assert_eq!(one_bad(&s), None);
     }
 
     #[test]
