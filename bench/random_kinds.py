@@ -1,5 +1,6 @@
 """The kinds of faults that `random_faults.py` puts into a stack: a name, the edges that can have it, and how a draft gets it."""
 
+import random_inside as inside
 import random_named as named
 import random_unnamed as unnamed
 from random_stack import Kind
@@ -51,9 +52,19 @@ NAMED = [
     Kind("link-client", "nw", lambda draft: named.link(draft, "client")),
     Kind("link-origin", "nw", lambda draft: named.link(draft, "origin")),
     Kind("stampede", "nw", named.stampede),
-    Kind("cache-lock", "n", named.cache_lock),
+    Kind("cache-lock", "nw", inside.cache_lock),
     Kind("not-kept", "nw", named.not_kept),
     Kind("key-differs", "nw", named.key_differs),
+    Kind("auth-slow", "nw", inside.auth_slow),
+    Kind("mirror-slow", "n", inside.mirror_slow),
+    Kind("rate-field", "nw", inside.rate_field),
+    Kind("blocked-log", "nw", inside.blocked_log),
+    Kind("libuv-pool", "nw", inside.libuv_pool),
+    Kind("fpm-script", "nw", inside.fpm_script, needs="php"),
+    Kind("mysql-rows", "nw", inside.mysql_rows, needs="mariadbd"),
+    Kind("mysql-scan", "nw", inside.mysql_scan, needs="mariadbd"),
+    Kind("redis-keys", "nw", inside.redis_keys, needs="redis-server"),
+    Kind("redis-script", "nw", inside.redis_script, needs="redis-server"),
 ]
 UNNAMED = [
     Kind("pool-untold", "nw", unnamed.pool_untold),
@@ -77,5 +88,8 @@ HEALTHY_KINDS = [
     Kind("healthy-loop", "nw", named.healthy_loop, weight=2),
     Kind("healthy-limited", "nw", named.healthy_limited, weight=2),
     Kind("healthy-full-disk", "n", named.healthy_full_disk),
+    Kind("healthy-fpm", "nw", inside.healthy_fpm, needs="php"),
+    Kind("healthy-mysql", "nw", inside.healthy_mysql, needs="mariadbd"),
+    Kind("healthy-redis", "nw", inside.healthy_redis, needs="redis-server"),
 ]
 KINDS = [*HEALTHY_KINDS, *NAMED, *UNNAMED]
