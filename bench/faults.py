@@ -50,7 +50,7 @@ FAULTS = [
                                         upstream="server app:3000 max_fails=0; server app:3001 max_fails=0; server app:3002 max_fails=0; keepalive 16;"),
      ["-R", "100", "-c", "16", "/"], {"origin": ("node", TWO, "3000,3001,3002 0 0.5")}),
     ("b29-stampede", "nw", {"B29"}, conf(f"proxy_pass http://app; {KEEP} proxy_cache_lock off;", http=CACHE), ["-R", "300", "-c", "60", "/1k?delay=300ms"], {}),
-    ("b30-lock-polling", "n", {"B30"}, conf(f"proxy_pass http://app; {KEEP} proxy_cache_lock on; proxy_cache_key $uri$second;",
+    ("b30-lock-polling", "n", {"B30", "P06"}, conf(f"proxy_pass http://app; {KEEP} proxy_cache_lock on; proxy_cache_key $uri$second;",
                                             http=CACHE + " map $msec $second { ~^(?<s>[0-9]+) $s; }"), ["-R", "200", "-c", "100", "/1k?delay=300ms"], {}),
     ("b31-not-kept", "nw", {"B31"}, conf(http=CACHE), ["-R", "150", "-c", "16", "/1k?header=Set-Cookie:a=b"], {}),
     ("b33-foreground", "n", {"B33"}, conf(f"proxy_pass http://app; {KEEP} proxy_cache_lock on; proxy_cache_use_stale updating;", http=CACHE),

@@ -1,12 +1,15 @@
 """The applications, and what stands behind them, of `random_faults.py`: programs that do for each request what a list of stages says.
 
 An application reads one word of JSON: `{"ports": [[3000, 3001], [3002]], "size": 1024, "stages": [["sleep", 20], ["places", 5, 30]]}`.
-Each inner list of ports is a process of its own. Times are in ms; `heap` and `pauses` are NODE's alone, `file` and all from `on` on PYTHON's, the other
-stages are known to both:
+Each inner list of ports is a process of its own. Times are in ms; `heap`, `lookup` and `pauses` are NODE's alone, `file` and all from `on` on PYTHON's, the
+other stages are known to both:
 
     sleep T              waits, everybody for himself
     cpu T                computes (CPU time, so that a quota makes it longer)
     places N T           one of N places is needed for T: a pool; with 1 place, a lock; N is POOL: what that environment variable says
+    gate PORT N T        as places, only for requests on this port
+    field NAME VALUE     a field of the answer
+    lookup               looks a new name up as the system does (NODE alone): with a thread of a pool of four
     bucket R how         R requests a second: more of them wait ("wait") or are answered with 429 ("refuse")
     ask HOST PORT N how  asks the server behind it over N connections: "whole", or in two writes as of a careless client ("split")
     redis PORT ROUNDS N  N commands, each of so many rounds of Redis' own computing
@@ -61,6 +64,9 @@ const STAGES = {
   sleep: (ms) => () => sleep(ms),
   cpu: (ms) => () => { const used = () => { const { user, system } = process.cpuUsage(); return user + system; }; const end = used() + ms * 1000; while (used() < end); },
   places: (n, ms) => places(n === 'POOL' ? Number(process.env.POOL) : n, () => sleep(ms)),
+  gate: (port, n, ms) => { const pass = places(n, () => sleep(ms)); return (q) => q.socket.localPort === port ? pass() : undefined; },
+  field: (name, value) => (q, r) => { r.setHeader(name, value); },
+  lookup: () => { let n = 0; return (q, r) => dns.promises.lookup(`n${n++}.example`).catch(() => { r.statusCode = 500; }); },
   bucket: (rate, how) => {
     let next = 0;
     return async (q, r) => {
@@ -135,6 +141,13 @@ def places(n, ms):
     def work(_):
         with free: time.sleep(ms / 1000)
     return work
+def gate(port, n, ms):
+    pass_ = places(n, ms)
+    return lambda c: pass_(c) if c.port == port else None
+fields = []
+def field(name, value):
+    fields.append(b'%s: %s\r\n' % (name.encode(), value.encode()))
+    return lambda _: None
 def bucket(rate, how):
     lock, state = threading.Lock(), [0.0]
     def work(_):
@@ -325,8 +338,8 @@ class Client:
                     status = stage(self) or status
                     if self.is_done: break
                 is_kept = b'HTTP/1.0' not in one and b'\r\nconnection: close' not in one.lower()
-                (self.send or self.socket.sendall)(b'HTTP/1.1 %d %s\r\nContent-Length: %d\r\n%sConnection: %s\r\n\r\n' % (status, WORDS[status],
-                    len(body), self.head.encode(), b'keep-alive' if is_kept else b'close') + body)
+                (self.send or self.socket.sendall)(b'HTTP/1.1 %d %s\r\nContent-Length: %d\r\n%s%sConnection: %s\r\n\r\n' % (status, WORDS[status],
+                    len(body), self.head.encode(), b''.join(fields), b'keep-alive' if is_kept else b'close') + body)
                 since = time.monotonic()
                 if not is_kept: return
         except (OSError, Hang): pass
@@ -444,6 +457,21 @@ while True:
     time.sleep(float(sys.argv[2]) / 1000)
     question = asked[12:asked.index(b'\0', 12) + 5]
     s.sendto(asked[:2] + struct.pack('>HHHHH', 0x8180, 1, 1, 0, 0) + question + b'\xc0\x0c' + struct.pack('>HHIH', 1, 1, 0, 4) + bytes([10, 0, 0, 9]), at)
+"""
+
+# `names.py PORT MS`: as NAMES, but all questions at once; no address of the other family.
+NAMES_AT_ONCE = r"""
+import socket, struct, sys, threading, time
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.bind(('127.0.0.1', int(sys.argv[1])))
+print('ready', flush=True)
+def answer(asked, at):
+    time.sleep(float(sys.argv[2]) / 1000)
+    end = asked.index(b'\0', 12) + 5
+    is_4 = asked[end - 4:end - 2] == b'\0\1'
+    address = b'\xc0\x0c' + struct.pack('>HHIH', 1, 1, 0, 4) + bytes([10, 0, 0, 9])
+    s.sendto(asked[:2] + struct.pack('>HHHHH', 0x8180, 1, is_4, 0, 0) + asked[12:end] + address * is_4, at)
+while True: threading.Thread(target=answer, args=s.recvfrom(512), daemon=True).start()
 """
 
 # Between the edge and the application: so many at once, the others wait.

@@ -1,5 +1,6 @@
 """The kinds of faults that `random_faults.py` puts into a stack: a name, the edges that can have it, and how a draft gets it."""
 
+import random_inside as inside
 import random_more as more
 import random_named as named
 import random_unnamed as unnamed
@@ -52,7 +53,7 @@ NAMED = [
     Kind("link-client", "nw", lambda draft: named.link(draft, "client")),
     Kind("link-origin", "nw", lambda draft: named.link(draft, "origin")),
     Kind("stampede", "nw", named.stampede),
-    Kind("cache-lock", "n", named.cache_lock),
+    Kind("cache-lock", "nw", inside.cache_lock),
     Kind("not-kept", "nw", named.not_kept),
     Kind("key-differs", "nw", named.key_differs),
     Kind("workers-kept", "nw", more.workers_kept),
@@ -70,6 +71,15 @@ NAMED = [
     Kind("fat-head", "nw", more.fat_head),
     Kind("garbled", "nw", more.garbled),
     Kind("cut", "nw", more.cut),
+    Kind("auth-slow", "nw", inside.auth_slow),
+    Kind("mirror-slow", "n", inside.mirror_slow),
+    Kind("rate-field", "nw", inside.rate_field),
+    Kind("libuv-pool", "nw", inside.libuv_pool),
+    Kind("fpm-script", "nw", inside.fpm_script, needs="php"),
+    Kind("mysql-rows", "nw", inside.mysql_rows, needs="mariadbd"),
+    Kind("mysql-scan", "nw", inside.mysql_scan, needs="mariadbd"),
+    Kind("redis-keys", "nw", inside.redis_keys, needs="redis-server"),
+    Kind("redis-script", "nw", inside.redis_script, needs="redis-server"),
 ]
 UNNAMED = [
     Kind("pool-untold", "nw", unnamed.pool_untold),
@@ -93,9 +103,6 @@ UNNAMED = [
     Kind("batches", "nw", more.batches),
     Kind("drips", "nw", more.drips),
     Kind("backend-computes", "nw", more.backend_computes),
-    Kind("limit-by-head", "nw", more.limit_by_head),
-    Kind("asks-first", "nw", more.asks_first),
-    Kind("mirrored", "n", more.mirrored),
     Kind("included", "nw", more.included),
     Kind("one-sided", "nw", more.one_sided),
     Kind("lossy", "nw", more.lossy),
@@ -110,5 +117,8 @@ HEALTHY_KINDS = [
     Kind("healthy-cached", "nw", more.healthy_cached),
     Kind("healthy-slow", "nw", more.healthy_slow),
     Kind("healthy-uploads", "nw", more.healthy_uploads),
+    Kind("healthy-fpm", "nw", inside.healthy_fpm, needs="php"),
+    Kind("healthy-mysql", "nw", inside.healthy_mysql, needs="mariadbd"),
+    Kind("healthy-redis", "nw", inside.healthy_redis, needs="redis-server"),
 ]
 KINDS = [*HEALTHY_KINDS, *NAMED, *UNNAMED]

@@ -183,37 +183,7 @@ def not_trusted(draft: Draft) -> None:
     draft.rules("B67")
 
 
-def limit_by_head(draft: Draft) -> None:
-    """The application tells the edge to send slowly."""
-    alone(draft)
-    draft.size, connections, seconds = 65536, draft.one(8, 16), draft.between(2.2, 3.2)
-    draft.app["head"] = f"X-Accel-Limit-Rate: {round(draft.size / seconds)}\r\n"
-    draft.is_tls = False
-    draft.load = ["-R", str(round(1.6 * connections / (seconds - 1))), "-c", str(connections)]
-    draft.unnamed("P03")
-
-
 # --- in the edge
-
-def asks_first(draft: Draft) -> None:
-    """Who may go on is asked of a server with a few places."""
-    few, held = draft.rng.randint(2, 4), draft.between(20, 50)
-    second(draft, "places", few, held)
-    draft.location += "auth_request /auth; "
-    draft.extra_locations += f" location = /auth {{ internal; proxy_pass http://second; {draft.keep} }}"
-    draft.capacity, draft.inside = few / held * 1000, few
-    draft.over("closed rate")
-    draft.unnamed()
-
-
-def mirrored(draft: Draft) -> None:
-    """Copies of the requests go to a slow server, and nginx takes a client's next request only after them."""
-    second(draft, "sleep", draft.one(300, 500))
-    draft.location += "mirror /copy; "
-    draft.extra_locations += f" location = /copy {{ internal; proxy_pass http://second; {draft.keep} }}"
-    draft.load = ["-R", str(draft.between(60, 100)), "-c", "12"]
-    draft.unnamed()
-
 
 def included(draft: Draft) -> None:
     """A page of parts, each of which the edge fetches from a server with a few places."""

@@ -475,15 +475,6 @@ def stampede(draft: Draft) -> None:
     draft.rules("B29", is_waste=True)
 
 
-def cache_lock(draft: Draft) -> None:
-    cached(draft)
-    draft.http += " map $msec $second { ~^(?<s>[0-9]+) $s; }"
-    draft.location += "proxy_cache_lock on; proxy_cache_key $uri$second;"
-    draft.stages = [["sleep", 300]]
-    draft.load = ["-R", "200", "-c", "100"]
-    draft.rules("B30", is_waste=True)
-
-
 def key_differs(draft: Draft) -> None:
     """A key that no two requests have in common."""
     cached(draft)

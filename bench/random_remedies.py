@@ -49,7 +49,6 @@ KNOWN: dict[str, dict[str, str]] = {
     "policy-conn": {"P02": r"raise the limit"},
     "policy-rate": {"P03": r"raise limit_rate"},
     "policy-max-conns": {"P04": r"raise max_conns", "P09": r"raise max_conns|longer"},
-    "limit-by-head": {"P03": r"X-Accel-Limit-Rate"},
     "servers-out": {"P10": r"larger max_fails"},
     "check-fails": {"P10": r"health check"},
     # Pools and what is behind the application.
@@ -79,9 +78,19 @@ KNOWN: dict[str, dict[str, str]] = {
     "uploads": {"B34": r"smaller uploads"},
     "link-client": {"B34": r"smaller answers|faster link"},
     "link-origin": {"B34": r"compress|faster link|smaller"},
+    "auth-slow": {"B70": r"answers of the check"},
+    "mirror-slow": {"B71": r"answers at once"},
+    "rate-field": {"P03": r"X-Accel-Limit-Rate|limit_rate"},
+    # Inside of programs.
+    "libuv-pool": {"B50": r"UV_THREADPOOL_SIZE|nearer name server"},
+    "fpm-script": {"B22": r"add workers|pm\.max_children|faster"},
+    "mysql-rows": {"B24": r"shorter transaction|transaction|lock"},
+    "mysql-scan": {"B24": r"index", "B20": r"index|database"},
+    "redis-keys": {"B25": r"SCAN|KEYS|fewer"},
+    "redis-script": {"B25": r"script|EVAL|fewer"},
     # The cache.
     "stampede": {"B29": r"use_stale updating|background_update"},
-    "cache-lock": {"B30": r"lock|use_stale|key"},
+    "cache-lock": {"B30": r"lock|use_stale|key", "P06": r"use_stale"},
     "key-differs": {"B31": r"proxy_cache_key"},
     "not-kept": {"B31": r"Set-Cookie"},
     # The application says it, and its log says why.

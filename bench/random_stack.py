@@ -65,6 +65,8 @@ class Draft:
     keep: str = KEEP
     keepalive: int = 64
     proxy: str = "http://app"
+    # Instead of `proxy_pass`: the statements that ask the application.
+    passing: str = ""
     extra_locations: str = ""
     next_to: str = ""
     path: str = "/"
@@ -245,7 +247,7 @@ def compose(seed: int, kind: Kind, edge: str) -> Stack:
     keepalive = f" keepalive {draft.keepalive};" if draft.keepalive else ""
     upstream = draft.upstream or "".join(f" server app:{port}{draft.next_to};" for port in ports) + keepalive
     tls = " ssl_certificate @DIR@/cert.pem; ssl_certificate_key @DIR@/key.pem;" if draft.is_tls else ""
-    location = f"{draft.location} proxy_pass {draft.proxy}; {draft.keep}"
+    location = f"{draft.location} {draft.passing or f'proxy_pass {draft.proxy}; {draft.keep}'}"
     text = conf(location, upstream.strip(), draft.main, draft.events, draft.http, f"{'8443 ssl' if draft.is_tls else '8080'}{draft.backlog}")
     text = text.replace("location / {", f"{draft.server}{tls}{draft.extra_locations}\n    location / {{", 1)
     extra: dict[str, Any] = {"flags": [*draft.flags, "--warmup", draft.warmup], "files": draft.files}

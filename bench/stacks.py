@@ -230,9 +230,12 @@ def mysql(where, weir, source, words):
                        capture_output=True)
         (made / "done").touch()
     # One statement a line: of two in one, the server takes none.
-    (made / "init.sql").write_text("CREATE DATABASE IF NOT EXISTS test;\nCREATE TABLE IF NOT EXISTS test.t (id INT PRIMARY KEY, n INT) ENGINE=InnoDB;\nREPLACE INTO test.t VALUES (1, 0);\n")
+    # The rows of `orders` have no index but their number.
+    (made / "init.sql").write_text("CREATE DATABASE IF NOT EXISTS test;\nCREATE TABLE IF NOT EXISTS test.t (id INT PRIMARY KEY, n INT) ENGINE=InnoDB;\nREPLACE INTO test.t VALUES (1, 0);\n"
+                                   "CREATE TABLE IF NOT EXISTS test.orders (id INT PRIMARY KEY, customer INT);\n"
+                                   "INSERT IGNORE INTO test.orders SELECT seq, seq % 1000 FROM test.seq_1_to_60000;\n")
     (where / "index.php").write_text(source)
-    server = f"mariadbd --no-defaults --user=root --datadir={DB} --socket={DB}/m.sock --skip-networking --init-file={DB}/init.sql {small}"
+    server = f"mariadbd --no-defaults --user=root --datadir={DB} --socket={DB}/m.sock --skip-networking --init-file={DB}/init.sql {small} {words}"
     asked = f"mariadb --no-defaults -S {DB}/m.sock -u root test -e 'select 1 from t' >/dev/null"
     # Without its table each request would fail at once, and no lock be waited for.
     return (f"cp -a {made} {DB} && {server} & for i in $(seq 100); do {asked} 2>&1 && break; sleep 0.1; done; {asked} || exit 1; "
@@ -247,7 +250,7 @@ def java(where, weir, source, _):
 
 
 def fpm(where, weir, source, _):
-    (where / "fpm.conf").write_text(source)
+    (where / "fpm.conf").write_text(source.replace("@DIR@", str(where)))
     (where / "x.php").write_text("<?php usleep(50000); echo 'x';")
     program = next(path for path in sorted(pathlib.Path("/usr/sbin").glob("php-fpm*")))
     return f"exec {program} -R -F -y {where}/fpm.conf"

@@ -80,7 +80,7 @@ export function document(s, seq, start, mood) {
   const account = { requests: 0, hit: Math.round(n * 0.41), stale: 14, updating: Math.round(n * 0.002), revalidated: 96, miss: 150 + Math.round(s / 3), expired: Math.round(s * 0.6), bypass: Math.round(n * 0.011), error: 7, fetches: 260 + Math.round(s), waited: 812 + s, wait: times(800, 21_000, 88_000, 160_000), objects: 4183, memory: 61 << 20, memory_max: 128 << 20, purged: 42,
     reasons: { "set-cookie": 412, "no-store": 96, authorization: 31, "too large": 4 } };
   account.requests = ["hit", "stale", "updating", "revalidated", "miss", "expired", "bypass", "error"].reduce((sum, name) => sum + account[name], 0);
-  const path = [["accept", 40, 120, 300], ["tls", 900, 1800, 3100], ["queue", 4, 9, 40], ["cache", 11, 30, 80], ["pool", 3, 8, 20], ["connect", 210, 480, 900], ["wait", 1900, 9000, 31_000], ["body", 300, 1400, 5200], ["write", 60, 210, 900]]
+  const path = [["accept", 40, 120, 300], ["tls", 900, 1800, 3100], ["queue", 4, 9, 40], ["auth", 800, 1900, 4000], ["read", 60, 400, 2100], ["cache", 11, 30, 80], ["pool", 3, 8, 20], ["connect", 210, 480, 900], ["wait", 1900, 9000, 31_000], ["body", 300, 1400, 5200], ["write", 60, 210, 900], ["rate", 0, 0, 0]]
     .map(([step, a, b, c]) => ({ step, recent: times(Math.round(p.rps * ({ accept: 0.6, tls: 0.4, connect: 0.2 }[step] ?? 10)), a, b, c), total: times(n, a, b, c) }));
   const portsLine = waterline("ports", servers[0], "count", both("Ports to an upstream peer", "업스트림 피어로 가는 포트"), ports, 28_232, ports, "net.ipv4.ip_local_port_range", mood === "calm" ? {} : { trend: "rising", level: "near", eta_s: (28_232 - ports) / 9, hits: mood === "failing" ? 40_772 : 0 });
   const verdict = {

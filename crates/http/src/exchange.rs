@@ -260,6 +260,10 @@ pub struct Facts {
     pub redirects_left: u8,
     /// Bytes per second to the client, 0 for no limit; `set $limit_rate` changes it.
     pub limit_rate: Option<u64>,
+    /// Time in steps that come before the source of the answer, µs: `limit_req`, `auth_request`, the request's body, the cache.
+    pub held_us: u64,
+    /// Time in which a rate held back the answer, µs.
+    pub paced_us: u64,
 }
 
 /// The facts about an exchange that are true or false now. All are false at its start.
@@ -377,6 +381,8 @@ impl<'c> Exchange<'c> {
                 number_on_connection: 1,
                 redirects_left: REDIRECTS_MAX + 1,
                 limit_rate: None,
+                held_us: 0,
+                paced_us: 0,
             },
             flags: Flags::default(),
             bytes: Bytes::default(),

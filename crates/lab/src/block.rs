@@ -300,7 +300,8 @@ impl Block {
             // The load generator's own sentence is in English. Its figures are the same in every language.
             let lag = generator["lag_p99_ms"].as_f64().map_or("?".to_owned(), |lag| format!("{lag:.1}"));
             // A noisy machine makes the load late. A caution says how late it was.
-            for limit in texts(&generator["limits"]).into_iter().filter(|limit| !(asked.is_noisy && is_lateness(limit))) {
+            for limit in texts(&generator["limits"]).into_iter().filter(|limit| !(asked.is_noisy && is_lateness(limit)))
+            {
                 self.spoil(say!(LOAD_LIMIT, limit, format!("{:.0}", busiest * 100.0), &lag));
             }
         }

@@ -8,15 +8,19 @@
 use weir_words::{Text, texts};
 
 mod errors;
+mod held;
+mod inside;
 mod rules;
 mod why;
 
 pub use errors::*;
+pub use held::*;
+pub use inside::*;
 pub use rules::*;
 pub use why::*;
 
 /// All tables of texts.
-pub const TABLES: &[&[Text]] = &[ALL, why::ALL, rules::ALL, errors::ALL];
+pub const TABLES: &[&[Text]] = &[ALL, why::ALL, rules::ALL, errors::ALL, held::ALL, inside::ALL];
 
 texts! {
     // Verdicts on a change.

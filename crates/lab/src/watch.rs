@@ -21,6 +21,7 @@ pub mod probe;
 pub mod sink;
 pub mod tap;
 pub mod tick;
+pub mod way;
 
 use std::path::Path;
 use std::process::Command;
@@ -72,6 +73,8 @@ pub struct Watched {
     pub unread: Vec<Said>,
     /// Where threads waited.
     pub inside: Option<inside::Inside>,
+    /// The size of the pool of threads of Node.js, by process.
+    pub uv_threads: BTreeMap<String, u64>,
 }
 
 impl Watched {
@@ -184,6 +187,8 @@ impl Watcher {
                 watched.wrote.insert(target.name.clone(), lines);
             }
         }
+        watched.uv_threads =
+            targets.iter().filter_map(|target| Some((target.name.clone(), uv_threads(target)?))).collect();
         for (name, found) in listens_of(&targets) {
             watched.listens.entry(name).or_default().extend(found);
         }
@@ -214,6 +219,22 @@ fn listens_of(targets: &[WatchedProcess]) -> BTreeMap<String, BTreeSet<String>> 
     let one =
         |target: &WatchedProcess| (target.name.clone(), host::listens_of(root, &host::family_under(root, target.pid)));
     targets.iter().map(one).collect()
+}
+
+/// The size of the pool of threads of Node.js.
+// libuv: uv__threadpool, "Its default size is 4, but it can be changed at startup time by setting the UV_THREADPOOL_SIZE environment variable".
+fn uv_threads(target: &WatchedProcess) -> Option<u64> {
+    let is_node = |pid: &&u32| {
+        std::fs::read_link(format!("/proc/{pid}/exe"))
+            .is_ok_and(|exe| exe.file_name().is_some_and(|name| name == "node"))
+    };
+    let family = host::family_under(Path::new("/"), target.pid);
+    let pid = family.iter().find(is_node)?;
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let size = environment
+        .split(|byte| *byte == 0)
+        .find_map(|word| String::from_utf8_lossy(word).strip_prefix("UV_THREADPOOL_SIZE=")?.parse().ok());
+    Some(size.unwrap_or(4))
 }
 
 /// Accept queues, drops and local ports of a host. Without a netlink socket of our own, only `ss` shows the first two.

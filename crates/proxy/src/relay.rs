@@ -25,7 +25,7 @@ use weir_http::receive::body::BodyFailed;
 use weir_http::send::pace::Pace;
 use weir_http::send::{filtering, writing};
 use weir_net::log::Level;
-use weir_net::{Lease, buffer};
+use weir_net::{Instant, Lease, buffer, clock};
 use weir_wire::encode;
 
 use crate::family::proxy::{self, response};
@@ -81,6 +81,7 @@ async fn run(
         unfinished: None,
         is_blocked: false,
         pace,
+        paced_since: None,
         read_pace,
         is_large: source.exact_left().is_some_and(|left| left >= direct::LARGE_BYTES),
         ahead: None,
@@ -226,6 +227,8 @@ struct Relay {
     /// The client's socket accepts no more.
     is_blocked: bool,
     pace: Option<Pace>,
+    /// Since when the pace allows no byte.
+    paced_since: Option<Instant>,
     read_pace: Option<Pace>,
     read_next: usize,
     /// The body may pass inside the kernel.
@@ -379,8 +382,14 @@ impl Relay {
             let mut limit = usize::MAX;
             if let Some(pace) = &self.pace {
                 match pace.ask(self.queued) {
-                    Ok(allowed) => limit = allowed,
+                    Ok(allowed) => {
+                        limit = allowed;
+                        if let Some(since) = self.paced_since.take() {
+                            exchange.facts.paced_us += clock::now().us_since(since);
+                        }
+                    }
                     Err(wait) => {
+                        self.paced_since.get_or_insert_with(clock::now);
                         conn.deadline.set(wait);
                         if conn.deadline.poll_expired().is_pending() {
                             return Poll::Pending;

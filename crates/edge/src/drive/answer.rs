@@ -2,7 +2,7 @@
 
 use weir_http::exchange::Exchange;
 use weir_http::exchange::phase::{BodyPlace, Outcome, Resume};
-use weir_http::exchange::{special, walk};
+use weir_http::exchange::{counting, special, walk};
 use weir_http::hold::board::Leg;
 use weir_http::hold::conn::{Conn, Gone};
 use weir_http::receive::body::{self, BodyFailed};
@@ -64,7 +64,7 @@ pub async fn answer(
                 if let Some(gone) = conn.pause(pause).await {
                     return Err(gone);
                 }
-                exchange.worker.board.took(Leg::Queue, clock::now().us_since(begun));
+                counting::held(exchange, Leg::Queue, begun);
                 walk::resume(exchange, resume)
             }
             // Boxed: few exchanges read their body here, and otherwise every exchange would be larger.
@@ -74,7 +74,12 @@ pub async fn answer(
                 subrequest::start_all(exchange, paths);
                 walk::resume(exchange, resume)
             }
-            Outcome::Ask(resume) => Box::pin(subrequest::ask(exchange, conn, resume)).await?,
+            Outcome::Ask(resume) => {
+                let begun = clock::now();
+                let next = Box::pin(subrequest::ask(exchange, conn, resume)).await?;
+                counting::held(exchange, Leg::Auth, begun);
+                next
+            }
             Outcome::Answer(family) => match ALL.answering(family) {
                 Some(own) => (own.answer)(exchange, conn).await?,
                 None => Outcome::Status(500),

@@ -128,7 +128,13 @@ fn ended(exchange: &mut Exchange<'_>) {
             worker::took(took);
         }
         let of_source = exchange.tries.last().and_then(|last| until_source(last, exchange.facts.started));
-        board.took(Leg::Write, took.saturating_sub(of_source.unwrap_or(0)));
+        let facts = &exchange.facts;
+        // While a rate holds back an answer, its source is not at its end either.
+        let before = of_source.unwrap_or(0).max(facts.held_us + facts.paced_us);
+        board.took(Leg::Write, took.saturating_sub(before));
+        if facts.paced_us > 0 {
+            board.took(Leg::Rate, facts.paced_us);
+        }
     }
     let mishap = mishap(exchange, was_answered);
     if exchange.worker.is_split() {

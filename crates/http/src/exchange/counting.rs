@@ -27,6 +27,13 @@ impl Drop for Opened<'_> {
     }
 }
 
+/// Notes a step that comes before the source of the answer, and ends at this moment.
+pub fn held(exchange: &mut Exchange<'_>, leg: Leg, begun: Instant) {
+    let us = clock::now().us_since(begun);
+    exchange.worker.board.took(leg, us);
+    exchange.facts.held_us += us;
+}
+
 /// Counts the start of a request whose server is known.
 pub fn begin<'w>(exchange: &mut Exchange<'w>) -> Opened<'w> {
     let (worker, cell) = (exchange.worker, exchange.conf.location(exchange.server.root).cell);
@@ -64,25 +71,34 @@ fn count_try(exchange: &Exchange<'_>, attempt: &Try, started: Instant, mut spot:
     if let Some(why) = attempt.why {
         cell.failed(why);
     }
+    // A subrequest's time is in a step of the request that waits for it, or nobody waits for it.
+    let took = |leg: Leg, us: u64| {
+        if !exchange.flags.is_subrequest {
+            board.took(leg, us);
+        }
+    };
     let Some(connect) = attempt.connect_us.map(u64::from) else { return spot };
     if attempt.reused {
         cell.reused.one();
-        board.took(Leg::Pool, connect);
+        took(Leg::Pool, connect);
     } else {
         cell.opened.one();
         cell.connect.record(connect);
-        board.took(Leg::Connect, connect);
+        took(Leg::Connect, connect);
     }
     let Some(header) = attempt.header_us else { return spot };
     cell.codes.count(attempt.status);
     spot = spot.or(header);
     cell.header.put(spot);
-    board.took_at(Leg::Wait, spot.or(header.saturating_sub(connect)));
+    if !exchange.flags.is_subrequest {
+        board.took_at(Leg::Wait, spot.or(header.saturating_sub(connect)));
+    }
     // The data after a 101 is not a response.
     if let Some(response) = attempt.response_us.filter(|_| attempt.status != 101) {
         spot = spot.or(response);
         cell.responded(response, spot);
-        board.took(Leg::Body, response.saturating_sub(header));
+        // The pauses of a rate are a step of their own; the upstream waits meanwhile.
+        took(Leg::Body, response.saturating_sub(header).saturating_sub(exchange.facts.paced_us));
     }
     spot
 }

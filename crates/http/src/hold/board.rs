@@ -32,6 +32,10 @@ pub enum Leg {
     Tls,
     /// Held back by `limit_req`.
     Queue,
+    /// Waiting for the check of `auth_request`.
+    Auth,
+    /// Reading the request's body before it is passed on.
+    Read,
     /// Waiting for the cache: for the fetch of another request, or for a disk.
     Cache,
     /// Taking a kept connection, including the wait for one.
@@ -42,8 +46,10 @@ pub enum Leg {
     Wait,
     /// From the peer's head to the end of its body.
     Body,
-    /// From the end of the answer's source to the last byte sent.
+    /// From the end of the answer's source to the last byte sent, without the pauses of `Rate`.
     Write,
+    /// Waiting because of `limit_rate`.
+    Rate,
 }
 
 /// Counters of a zone of `limit_req` or `limit_conn`.

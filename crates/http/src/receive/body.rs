@@ -18,8 +18,10 @@ use weir_wire::{BodyLength, Known, Version, Violation};
 
 use crate::exchange::Exchange;
 use crate::exchange::body_file::{BodyFile, Unwritten};
+use crate::exchange::counting;
 use crate::exchange::request_body::{Left, Reader, RequestBody};
 use crate::family::core::BodyInFile;
+use crate::hold::board::Leg;
 use crate::hold::conn::{Conn, Gone};
 use crate::hold::patience::BodyWatch;
 
@@ -239,6 +241,13 @@ async fn read_to(exchange: &mut Exchange<'_>, conn: &mut Conn, in_file: BodyInFi
     if !matches!(exchange.body, RequestBody::Unread) {
         return Ok(());
     }
+    let begun = clock::now();
+    read_all(exchange, conn, in_file).await?;
+    counting::held(exchange, Leg::Read, begun);
+    Ok(())
+}
+
+async fn read_all(exchange: &mut Exchange<'_>, conn: &mut Conn, in_file: BodyInFile) -> Result<(), BodyFailed> {
     exchange.facts.step = weir_meter::Step::ReadBody;
     welcome(exchange, conn).await.map_err(BodyFailed::Gone)?;
     let core = &exchange.location.values.core;

@@ -5,6 +5,7 @@
 use std::fs::File;
 use std::io::{self, IoSlice};
 
+use weir_net::clock;
 use weir_net::log::Level;
 use weir_wire::encode;
 
@@ -37,13 +38,21 @@ pub async fn paced(
     let Some(pace) = pace else { return pieces(exchange, conn, &mut [IoSlice::new(bytes)]).await };
     let mut rest = bytes;
     while !rest.is_empty() {
-        let now = pace.allowed(conn, rest.len()).await?.min(rest.len());
+        let now = allowed(exchange, conn, pace, rest.len()).await?;
         let (part, after) = rest.split_at(now);
         pieces(exchange, conn, &mut [IoSlice::new(part)]).await?;
         pace.sent(now);
         rest = after;
     }
     Ok(())
+}
+
+/// How many of `wanted` bytes may go now. Waits for that, and counts the wait.
+async fn allowed(exchange: &mut Exchange<'_>, conn: &mut Conn, pace: &Pace, wanted: usize) -> Result<usize, Gone> {
+    let begun = clock::now();
+    let count = pace.allowed(conn, wanted).await?.min(wanted);
+    exchange.facts.paced_us += clock::now().us_since(begun);
+    Ok(count)
 }
 
 /// Lets the kernel copy a part of a file, at the allowed rate; counts it as body too. `what` names the file in the
@@ -60,7 +69,7 @@ pub async fn file(
     while at < end {
         let mut count = usize::try_from(end - at).unwrap_or(SENDFILE_MAX).min(SENDFILE_MAX);
         if let Some(pace) = pace {
-            count = pace.allowed(conn, count).await?.min(count);
+            count = allowed(exchange, conn, pace, count).await?;
         }
         // Only such a connection sends files this way.
         let Some(socket) = conn.stream().bare() else { return Err(Gone::Cut) };

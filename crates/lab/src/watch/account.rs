@@ -40,6 +40,8 @@ pub struct Account {
     pub limits: BTreeMap<String, (f64, f64, u64)>,
     /// Failures, by the edge's names for them.
     pub errors: BTreeMap<String, u64>,
+    /// Answers that a rate held back.
+    pub paced: Paced,
     /// Effects of policies, by directive and zone, as `limit_req one`. Without the zone if the edge does not report it.
     pub policies: BTreeMap<String, Acted>,
     /// Answers with status 400 or higher that the edge made itself, without a server or a cache, by status.
@@ -66,6 +68,18 @@ pub struct Acted {
     pub delay_us: Option<u64>,
 }
 
+/// The answers of nginx that a rate held back: `limit_rate`, `$limit_rate`, or the field `X-Accel-Limit-Rate` of an upstream's answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Paced {
+    /// All of them.
+    pub answers: u64,
+    /// Those whose rate is that of the field.
+    pub by_field: u64,
+    /// Their rates, added up, bytes a second.
+    pub rates: u64,
+}
+
 /// One server of an upstream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -88,7 +102,7 @@ pub struct Cache {
     pub said: BTreeMap<String, u64>,
     /// Fetches from the origin. For nginx: requests that used an upstream.
     pub fetches: u64,
-    /// Requests that waited for the fetch of another request. `None` for nginx.
+    /// Requests that waited for the fetch of another request.
     pub waited: Option<u64>,
     /// Why responses were not stored, by weir's names.
     pub reasons: BTreeMap<String, u64>,

@@ -19,6 +19,9 @@ const NO_WORKER: [&str; 2] = ["server reached MaxRequestWorkers setting", "serve
 /// Messages of servers behind the edge about a process of theirs that ended: PHP-FPM, Apache, gunicorn, uWSGI.
 const ENDED: [&str; 5] = ["exited on signal", "exit signal ", "WORKER TIMEOUT", "was sent SIGKILL", "DAMN ! worker"];
 
+/// A message of PHP-FPM about a script that ran longer than `request_terminate_timeout`, and was ended.
+const OVERLONG: [&str; 1] = ["execution timed out ("];
+
 /// A disk that takes nothing: ENOSPC, EDQUOT, EROFS.
 const NO_ROOM: [&str; 3] = ["(28: ", "(122: ", "(30: "];
 
@@ -68,7 +71,12 @@ pub fn count(log: &Path, from: u64) -> (BTreeMap<String, u64>, Option<Said>) {
 
 fn kind(line: &str) -> Option<&'static str> {
     let has = |words: &[&str]| words.iter().any(|words| line.contains(words));
-    let other = [("workers", has(&NO_WORKER)), ("ended", has(&ENDED)), ("no_room", has(&NO_ROOM))];
+    let other = [
+        ("workers", has(&NO_WORKER)),
+        ("overlong", has(&OVERLONG)),
+        ("ended", has(&ENDED)),
+        ("no_room", has(&NO_ROOM)),
+    ];
     let own = || other.iter().find(|(_, is_it)| *is_it).map(|(kind, _)| *kind);
     Message::of(line).map(Message::name).or_else(own)
 }
@@ -97,6 +105,7 @@ mod tests {
             [crit] 5#5: *1 connect() to 127.0.0.1:3 failed (99: Cannot assign requested address) while connecting\n\
             [error] 5#5: *7 upstream timed out (110: Connection timed out) while reading response header from upstream\n\
             [30-Nov-2026 10:00:00] WARNING: [pool www] child 9 exited on signal 9 (SIGKILL) after 3.4 seconds from start\n\
+            [30-Nov-2026 10:00:00] WARNING: [pool www] child 9, script '/x.php' (request: \"GET /x.php\") execution timed out (1.2 sec), terminating\n\
             [crit] 5#5: *9 pwritev() \"/c/1\" failed (28: No space left on device) while reading upstream\n\
             [info] something else\n";
         std::fs::write(&log, text).unwrap();
@@ -108,6 +117,7 @@ mod tests {
                     of("connections", 1),
                     of("ended", 1),
                     of("no_room", 1),
+                    of("overlong", 1),
                     of("recycled", 1),
                     of("no_port", 1),
                     of("read_timeout", 1),

@@ -4,13 +4,16 @@
 //! read, the result says why: it is never silently absent.
 
 mod apache;
+pub mod detail;
 mod jvm;
-mod mysql;
+pub mod mysql;
 pub mod node;
-mod php_fpm;
+pub mod php_fpm;
 mod program;
-mod redis;
+pub mod redis;
+mod slow_log;
 mod spring;
+mod sql;
 mod uwsgi;
 mod ways;
 
@@ -26,6 +29,7 @@ use weir_net::{Instant, clock, worker};
 
 pub use super::plan::WantedProbe;
 use super::plan::WatchedProcess;
+use detail::Detail;
 pub use program::{Probe, ProgramKind};
 pub use ways::Reading;
 
@@ -47,46 +51,46 @@ pub const KINDS: &[ProgramKind] = &[
         says: "busy and idle workers, from `/server-status?auto` (mod_status)",
         programs: &["apache2", "httpd"],
         counters: &["accesses"],
-        read: apache::read,
+        read: |probe, _| apache::read(probe),
     },
     ProgramKind {
         name: "jvm",
         says: "time in garbage collections and the heap, from the JVM's own counters (what `jcmd PID PerfCounter.print` prints)",
         programs: &["java"],
         counters: &["gc_ms", "gc_count"],
-        read: jvm::read,
+        read: |probe, _| jvm::read(probe),
     },
     ProgramKind {
         name: "spring",
         says: "Tomcat's busy threads and Hikari's connections, from `/actuator/prometheus`, else `/actuator/metrics`",
         programs: &["java"],
         counters: &["gc_ms", "pool_timeouts"],
-        read: spring::read,
+        read: |probe, _| spring::read(probe),
     },
     ProgramKind {
         name: "php-fpm",
-        says: "busy and idle workers and the listen queue, from the pool's status page (`pm.status_path`), asked over FastCGI",
+        says: "busy and idle workers, their scripts and the listen queue, from the pool's status page (`pm.status_path`), asked over FastCGI; the slow log",
         programs: PHP_FPM,
         counters: &["accepted", "reached", "slow"],
-        read: |probe| php_fpm::read(&probe.at),
+        read: php_fpm::read,
     },
     ProgramKind {
         name: "uwsgi",
         says: "busy and idle workers and the listen queue, from the stats server (`--stats`); only if you name it",
         programs: &[],
         counters: &["requests", "overflows"],
-        read: |probe| uwsgi::read(&probe.at),
+        read: |probe, _| uwsgi::read(&probe.at),
     },
     ProgramKind {
         name: "mysql",
-        says: "threads that run, waits for locks and slow queries of MariaDB and MySQL, read with their client (`SHOW GLOBAL STATUS`)",
+        says: "threads that run, waits for locks, queries and their time, of MariaDB and MySQL, read with their client",
         programs: &["mariadbd", "mysqld"],
-        counters: &["questions", "slow", "lock_waits", "lock_ms", "refused"],
+        counters: &["questions", "slow", "lock_waits", "lock_ms", "refused", "scanned", "scans"],
         read: mysql::read,
     },
     ProgramKind {
         name: "redis",
-        says: "commands and the time they take, blocked clients, evictions (`INFO`)",
+        says: "commands and the time that each takes, blocked clients, evictions (`INFO`, `SLOWLOG`)",
         programs: &["redis-server", "valkey-server"],
         counters: &["commands", "command_us", "evicted", "refused"],
         read: redis::read,
@@ -96,7 +100,7 @@ pub const KINDS: &[ProgramKind] = &[
         says: "the delay of the event loop, by a module that the lab preloads into every Node.js process of the stack; only if you name it",
         programs: &[],
         counters: &[],
-        read: node::read,
+        read: |probe, _| node::read(probe),
     },
 ];
 
@@ -140,6 +144,8 @@ pub struct Answers {
     pub failed: Option<String>,
     /// Number of failed readings.
     pub failures: u64,
+    /// Its queries, commands or scripts.
+    pub detail: Detail,
 }
 
 /// Finds the programs of a stack that can be probed, and adds those that the user named.
@@ -205,14 +211,15 @@ fn place(kind: &str, target: &WatchedProcess, listens: &std::collections::BTreeS
 }
 
 impl Probe {
-    fn read(&self) -> Result<Reading, String> {
+    fn read(&self, detail: &mut Detail) -> Result<Reading, String> {
         if self.at.is_empty() && !matches!(self.kind.name, "jvm" | "node") {
             return Err(format!(
                 "it listens at no address that the edge's host reaches: name one with --probe {}=WHERE, or let it listen on its host's address",
                 self.kind.name
             ));
         }
-        (self.kind.read)(self).map(finite)
+        detail.begin();
+        (self.kind.read)(self, detail).map(finite)
     }
 
     /// The place without the part before `@`.
@@ -255,7 +262,7 @@ impl Asker {
                 if is_last || clock::precise() >= next {
                     for (probe, answers) in probes.iter().zip(&mut all) {
                         let at_ms = u64::try_from((clock::precise() - start).as_millis()).unwrap_or(u64::MAX);
-                        match probe.read() {
+                        match probe.read(&mut answers.detail) {
                             Ok(reading) => answers.readings.push((at_ms, reading)),
                             Err(why) => {
                                 answers.failed = Some(why);
@@ -327,7 +334,7 @@ mod tests {
             at: at.into(),
             dir: "/nowhere".into(),
         };
-        assert!(probe("redis", "").read().unwrap_err().contains("--probe redis=WHERE"));
+        assert!(probe("redis", "").read(&mut Detail::default()).unwrap_err().contains("--probe redis=WHERE"));
         let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let asker = Asker::start(vec![probe("redis", &format!(":secret@{free}"))], clock::precise()).unwrap();
         let answers = asker.end();

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use weir_conf::edit::{self, Edit};
 use weir_conf::{Statement, Tree};
 
-use super::sink::{CACHE_MAPS, CACHES, FIELDS, LIMITS, MARK, NO_LIMITS};
+use super::sink::{CACHE_MAPS, CACHES, FIELDS, LIMITS, MARK, MIRROR_FIELDS, MIRROR_MARK, NO_CACHES, NO_LIMITS};
+use super::way;
 use crate::said::{Said, say};
 
 /// The socket of the account, in the block's own `/run`.
@@ -36,17 +37,16 @@ pub fn tapped(tree: &Tree, is_weir: bool, log: &Path, changes: &[NewValue]) -> R
         let access = access_log();
         let is_limited = names(http, &["limit_req", "limit_conn"]);
         let has_cache = names(http, &["proxy_cache", "fastcgi_cache", "uwsgi_cache", "scgi_cache"]);
-        let more = match (is_limited, has_cache) {
-            (true, true) => format!("{LIMITS}{CACHES}"),
-            (true, false) => LIMITS.to_owned(),
-            (false, true) => format!("{NO_LIMITS}{CACHES}"),
-            (false, false) => String::new(),
-        };
+        let limits = if is_limited { LIMITS } else { NO_LIMITS };
+        let caches = if has_cache { CACHES } else { NO_CACHES };
+        let auth = if names(http, &["auth_request"]) { way::AUTH } else { "|-" };
+        let more = format!("{limits}{caches}{}{auth}", way::FIELDS);
         edits.extend(into(tree, http, &format!("log_format weirwhy '{MARK}{FIELDS}{more}'"), true));
         // nginx refuses `map_hash_bucket_size` behind the first map, so these maps come last.
         let end = weir_conf::Span { start: http.end.span.start, end: http.end.span.start };
-        let maps = CACHE_MAPS.iter().filter(|_| has_cache);
+        let maps = CACHE_MAPS.iter().filter(|_| has_cache).chain(&way::HEAD_MAPS);
         edits.extend(maps.map(|map| Edit { file: http.at.file, span: end, with: format!("{map}\n").into_bytes() }));
+        edits.extend(times(tree, http));
         edits.extend(into(tree, http, &access, true));
         // A block with an access log of its own does not inherit ours.
         let mut open: Vec<&Statement> = vec![http];
@@ -87,6 +87,34 @@ pub fn tapped(tree: &Tree, is_weir: bool, log: &Path, changes: &[NewValue]) -> R
         edits.extend(change(tree, name, value));
     }
     files(tree, &edits)
+}
+
+/// The statements that note times of a request. A block with statements of its own does not inherit those of the outer one.
+fn times(tree: &Tree, http: &Statement) -> Vec<Edit> {
+    let mut edits: Vec<Edit> = into(tree, http, way::HEAD, true).into_iter().collect();
+    let (mut mirrors, mut locations) = (Vec::new(), Vec::new());
+    let mut open: Vec<&Statement> = vec![http];
+    while let Some(block) = open.pop() {
+        open.extend(block.children().iter().filter(|child| child.is_block()));
+        if block.name != "http"
+            && let Some(first) = block.named("add_header").next()
+        {
+            edits.extend(edit::insert_after(tree, first, way::HEAD));
+        }
+        if let Some(first) = block.named("auth_request").chain(block.named("auth_request_set")).next() {
+            edits.extend(edit::insert_after(tree, first, way::AUTH_SET));
+        }
+        mirrors.extend(block.named("mirror").map(|mirror| mirror.text(0)).filter(|uri| *uri != "off"));
+        locations.extend((block.name == "location").then_some(block));
+    }
+    let is_mirror =
+        |location: &&Statement| location.words().last().is_some_and(|uri| mirrors.contains(&uri.text.as_str()));
+    let log = format!("log_subrequest on; access_log syslog:server=unix:{SINK},nohostname weirmirror");
+    edits.extend(locations.into_iter().filter(is_mirror).filter_map(|location| into(tree, location, &log, true)));
+    if !mirrors.is_empty() {
+        edits.extend(into(tree, http, &format!("log_format weirmirror '{MIRROR_MARK}{MIRROR_FIELDS}'"), true));
+    }
+    edits
 }
 
 /// Whether a block, or a block inside it, has one of these directives.
@@ -213,7 +241,7 @@ mod tests {
         assert!(!after("http { server { listen 80; } }", false, &[]).contains("$limit_req_status"));
         assert!(
             after("http { server { limit_req zone=a; } }", false, &[])
-                .contains("|$limit_req_status|$limit_conn_status'")
+                .contains("|$limit_req_status|$limit_conn_status||")
         );
     }
 
@@ -227,6 +255,21 @@ mod tests {
         let (_, problems) = weir_conf::load(&MemoryFiles::new().with("/n.conf", tapped), "/n.conf", "/", &|_| false);
         assert_eq!(problems, []);
         assert!(!after(text, true, &[]).contains("weirwhy_"));
+    }
+
+    #[test]
+    fn every_block_that_inherits_nothing_notes_the_times() {
+        let text = "http {\n    auth_request /check;\n    server {\n        add_header A b;\n        location / { add_header B c; auth_request_set $u 1; mirror /copy; }\n        \
+            location /none { auth_request off; mirror off; }\n        location = /copy { internal; proxy_pass http://b; }\n    }\n}\n";
+        let tapped = after(text, false, &[]);
+        assert_eq!(tapped.matches("add_header X-Weirwhy $weirwhy_none always;").count(), 3, "{tapped}");
+        assert_eq!(tapped.matches("auth_request_set $weirwhy_auth $request_time;").count(), 3, "{tapped}");
+        assert!(tapped.contains("location = /copy { log_subrequest on; access_log syslog:"), "{tapped}");
+        assert_eq!(tapped.matches(" weirmirror").count(), 2, "{tapped}");
+        assert!(tapped.contains("$connection_requests|$weirwhy_auth'"), "{tapped}");
+        let (_, problems) = weir_conf::load(&MemoryFiles::new().with("/n.conf", tapped), "/n.conf", "/", &|_| false);
+        assert_eq!(problems, []);
+        assert!(!after("http { server { listen 80; } }", false, &[]).contains("$weirwhy_auth"));
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::block::{Block, BlockSettings};
 use crate::said::{Said, say};
 use crate::schedule::ComparedSide;
 use crate::stack::{HUB, Spec};
-use crate::watch::account::{Acted, Cache, UpstreamPeer};
+use crate::watch::account::{Acted, Cache, Paced, UpstreamPeer};
 use crate::watch::{Account, HostTick, Tick, Watched};
 
 /// The parts of a keeper's answer that the signals need. Keeper and lab are the same program: a missing or renamed
@@ -143,6 +143,11 @@ fn edge(ticks: &[Tick], known: &KnownBlock<'_>) -> EdgeSignals {
         steps: pairs_since(&now.steps, &then.steps),
         limits: limits(&told),
         errors: since_map(&now.errors, &then.errors),
+        paced: Paced {
+            answers: since(|a| a.paced.answers),
+            by_field: since(|a| a.paced.by_field),
+            rates: since(|a| a.paced.rates),
+        },
         policies: policies_since(&now.policies, &then.policies),
         own: since_statuses(&now.own, &then.own),
         given: since_statuses(&now.given, &then.given),
@@ -269,9 +274,7 @@ fn hosts(watched: &Watched, spec: &Spec) -> Vec<HostSignals> {
                     seen.iter().filter(|(_, tick)| tick.waiting.get(address).is_some_and(|waiting| *waiting >= 2));
                 host.lasting.insert(address.clone(), waited.count() as f64 / looks);
             }
-            host.asking_names =
-                seen.iter().filter(|(_, tick)| tick.has_sockets).map(|(_, tick)| tick.asking_names as f64).sum::<f64>()
-                    / looks;
+            host.asking_names = asking(&seen);
             host.questions = questions(&seen);
             let bits = to.1.devices.keys().map(|device| carried(&seen, device));
             let busier = |link: &(f64, f64)| link.0.max(link.1);
@@ -282,6 +285,14 @@ fn hosts(watched: &Watched, spec: &Spec) -> Vec<HostSignals> {
             Some(host)
         })
         .collect()
+}
+
+/// The mean number of sockets towards a name server while there was load: the first sample is before it, and the last one after it.
+fn asking(seen: &[(u64, &HostTick)]) -> f64 {
+    let all: Vec<f64> =
+        seen.iter().filter(|(_, tick)| tick.has_sockets).map(|(_, tick)| tick.asking_names as f64).collect();
+    let inner = all.get(1..all.len().saturating_sub(1)).filter(|inner| !inner.is_empty()).unwrap_or(&all);
+    inner.iter().sum::<f64>() / inner.len().max(1) as f64
 }
 
 /// Least number of intervals between samples for the rate of a link.
@@ -482,6 +493,14 @@ mod tests {
     fn a_backlog_of_both_families_is_found() {
         let watched = Watched { backlogs: [("0.0.0.0:3000".to_owned(), 128)].into(), ..Watched::default() };
         assert_eq!((watched.backlog("[::]:3000"), watched.backlog("[::]:80")), (Some(128), None));
+    }
+
+    #[test]
+    fn names_are_asked_for_under_load() {
+        let tick = |asking_names| HostTick { has_sockets: true, asking_names, ..HostTick::default() };
+        let ticks = [tick(0), tick(2), tick(2), tick(0)];
+        let seen: Vec<(u64, &HostTick)> = ticks.iter().map(|tick| (0, tick)).collect();
+        assert_eq!((asking(&seen), asking(&seen[1..2]), asking(&[])), (2.0, 2.0, 0.0));
     }
 
     #[test]

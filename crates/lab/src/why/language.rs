@@ -228,6 +228,7 @@ const NOT_SAID: &[&str] = &[
     "server reached MaxRequestWorkers setting",
     "server reached pm.max_children setting",
     "exited on signal",
+    "execution timed out (",
     "exit signal ",
     "was sent SIGKILL",
     "DAMN ! worker",

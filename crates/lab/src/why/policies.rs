@@ -147,6 +147,9 @@ fn policy(statement: &Statement, scope: &Scope, rates: &BTreeMap<String, String>
             let after = if name == "limit_rate" { scope.after } else { 0.0 };
             Some(Policy { rate: bytes(first), after, ..plain })
         }
+        "set" if first == "$limit_rate" && statement.text(1) != "0" => {
+            Some(Policy { rate: bytes(statement.text(1)), after: scope.after, ..plain })
+        }
         "server" if !statement.is_block() && !scope.upstream.is_empty() => {
             let most = word(statement, "max_conns=").filter(|most| *most != "0")?;
             let text = format!("server {first} max_conns={most}");
@@ -160,6 +163,22 @@ fn policy(statement: &Statement, scope: &Scope, rates: &BTreeMap<String, String>
         "proxy_cache_lock" if first == "on" => answers(0),
         _ => None,
     }
+}
+
+/// The first `auth_request` and the first `mirror`, with their places: each makes a second request of each request.
+pub fn subrequests(tree: &Tree) -> Vec<Policy> {
+    let mut found: Vec<Policy> = Vec::new();
+    let mut open: Vec<&Statement> = tree.root.iter().rev().collect();
+    while let Some(statement) = open.pop() {
+        open.extend(statement.children().iter().rev());
+        let name = statement.name.text.as_str();
+        let is_new = matches!(name, "auth_request" | "mirror") && !found.iter().any(|known| known.directive == name);
+        if is_new && statement.text(0) != "off" {
+            let (directive, text) = (name.to_owned(), written(statement));
+            found.push(Policy { directive, text, at: at(tree, statement), ..Policy::default() });
+        }
+    }
+    found
 }
 
 /// The first `proxy_no_cache` or `proxy_cache_bypass` of any module, with its place.
@@ -206,7 +225,7 @@ mod tests {
     #[test]
     fn what_takes_servers_out_of_use_is_found_with_its_defaults() {
         let text = "http {\n upstream one { server a:1; }\n upstream two { server a:1 max_fails=0;\n server b:1;\n server c:1 max_fails=3 fail_timeout=5s; }\n\
-            server { location / { health_check uri=/up; proxy_no_cache $cookie_s; } } }";
+            server { mirror off; location / { health_check uri=/up; proxy_no_cache $cookie_s; auth_request /check;\n mirror /copy; } } }";
         let files = MemoryFiles::new().with("/n.conf", text);
         let (tree, _) = weir_conf::load(&files, "/n.conf", "/", &|_| false);
         let found: Vec<String> = outages(&tree).iter().map(|one| format!("{} at {}", one.text, one.at)).collect();
@@ -218,6 +237,8 @@ mod tests {
                 "health_check uri=/up at n.conf:6",
             ]
         );
+        let second: Vec<String> = subrequests(&tree).iter().map(|one| format!("{} at {}", one.text, one.at)).collect();
+        assert_eq!(second, ["auth_request /check at n.conf:6", "mirror /copy at n.conf:7"]);
         assert_eq!(excluded(&tree).map(|one| one.text).as_deref(), Some("proxy_no_cache $cookie_s"));
     }
 
@@ -226,7 +247,7 @@ mod tests {
         let text = "http {\n  limit_req_zone $binary_remote_addr zone=one:1m rate=10r/s;\n  limit_req_status 429;\n  include more.conf;\n\
             upstream app { server a:1 max_conns=5;\n server b:1; queue 9 timeout=5s; }\n  server {\n    limit_conn addr 5;\n    location /a {\n      \
             limit_conn_status 444; limit_req zone=one burst=5;\n limit_conn addr 9; return 403;\n return 301 /x; }\n \
-            limit_rate 20k; limit_rate_after 1m; deny all; auth_basic off; proxy_cache_lock on; } }";
+            limit_rate 20k; set $limit_rate 4k; limit_rate_after 1m; deny all; auth_basic off; proxy_cache_lock on; } }";
         let files = MemoryFiles::new().with("/etc/n/nginx.conf", text).with("/etc/n/more.conf", "\n\ndeny 10.0.0.1;");
         let (tree, _) = weir_conf::load(&files, "/etc/n/nginx.conf", "/etc/n", &|_| false);
         let found = policies(&tree);
@@ -244,6 +265,7 @@ mod tests {
                 of("limit_conn addr 9", "nginx.conf:11", 444),
                 of("return 403", "nginx.conf:11", 403),
                 of("limit_rate 20k", "nginx.conf:13", 0),
+                of("set $limit_rate 4k", "nginx.conf:13", 0),
                 of("deny all", "nginx.conf:13", 403),
                 of("proxy_cache_lock on", "nginx.conf:13", 0),
             ]

@@ -57,6 +57,7 @@ pub fn processes(watched: &Watched, known: &KnownBlock<'_>, answer: &Value) -> V
                 role,
                 cpus: quota.map_or(cpus, |quota| quota.min(cpus)),
                 pinned,
+                uv_threads: watched.uv_threads.get(&process.name).copied(),
                 listens,
                 quota,
                 is_node: process.argv.iter().take(3).any(|word| {

@@ -41,46 +41,96 @@ pub(super) const MINOR: f64 = 0.3;
 /// A part of the way of a request in which time is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Segment {
-    /// From the client until the edge has read the request, and the edge's own computing.
+    /// From the client until the edge has the request's first byte, and the edge's own computing.
     Outside,
-    /// In the edge: held back, in its cache, or waiting for its pool.
+    /// The edge reads the body of the request.
+    Read,
+    /// The check of `auth_request`.
+    Auth,
+    /// Held back by the edge, or waiting for its pool.
     Edge,
+    /// In the edge's cache: for another request's fetch, or for a disk.
+    Cache,
+    /// In the edge before the head of the answer; its account does not say for what.
+    Undivided,
     /// Until a connection to an upstream is open.
     Connect,
     /// Until the head of the upstream's answer.
     Wait,
+    /// Tries at an upstream that ended without the head of an answer.
+    Failed,
     /// The answer's body, and writing it to the client.
     Body,
+    /// The answer's body, held back by a rate.
+    Rate,
+    /// The connection is not free for its next request until the upstream of `mirror` has answered.
+    Mirror,
 }
 
 impl Segment {
     /// All segments, in the order of a request's way.
-    pub const ALL: [Segment; 5] = [Segment::Outside, Segment::Edge, Segment::Connect, Segment::Wait, Segment::Body];
+    pub const ALL: [Segment; 12] = [
+        Segment::Outside,
+        Segment::Read,
+        Segment::Auth,
+        Segment::Edge,
+        Segment::Cache,
+        Segment::Undivided,
+        Segment::Connect,
+        Segment::Wait,
+        Segment::Failed,
+        Segment::Body,
+        Segment::Rate,
+        Segment::Mirror,
+    ];
 
     /// Its name in the report.
     pub const fn name(self) -> Text {
         match self {
             Segment::Outside => texts::BEFORE_EDGES_OWN_WORK,
+            Segment::Read => texts::READING_REQUEST_BODY,
+            Segment::Auth => texts::CHECK_OF_AUTH_REQUEST,
             Segment::Edge => texts::HELD_EDGE,
+            Segment::Cache => texts::WAITING_IN_CACHE,
+            Segment::Undivided => texts::EDGE_NOT_DIVIDED,
             Segment::Connect => texts::CONNECTING_UPSTREAM,
             Segment::Wait => texts::WAITING_UPSTREAMS_ANSWER,
+            Segment::Failed => texts::TRIES_THAT_FAILED,
             Segment::Body => texts::BODIES,
+            Segment::Rate => texts::HELD_BY_RATE,
+            Segment::Mirror => texts::WAITING_FOR_MIRROR,
+        }
+    }
+
+    /// The steps of the edge's account that belong to it.
+    const fn steps(self) -> &'static [&'static str] {
+        match self {
+            Segment::Outside => &[],
+            Segment::Read => &["read"],
+            Segment::Auth => &["auth"],
+            Segment::Edge => &["queue", "pool", "delay"],
+            Segment::Cache => &["cache"],
+            Segment::Undivided => &["held"],
+            Segment::Connect => &["connect"],
+            Segment::Wait => &["wait"],
+            Segment::Failed => &["failed"],
+            Segment::Body => &["body", "write"],
+            Segment::Rate => &["rate"],
+            Segment::Mirror => &["mirror"],
         }
     }
 
     /// The mean time of a request in this part, ms.
     pub fn ms(self, signals: &Signals) -> f64 {
-        let sum = |names: &[&str]| names.iter().map(|name| signals.step_ms(name)).sum::<f64>();
+        let sum = |segment: Segment| segment.steps().iter().map(|name| signals.step_ms(name)).sum::<f64>();
+        let others = Segment::ALL.into_iter().filter(|segment| *segment != Segment::Mirror).map(sum).sum::<f64>();
+        // A client that sends nothing more on a connection does not wait for the mirror.
+        let mirror = sum(Segment::Mirror).min((signals.load.ms[0] - others).max(0.0));
         match self {
-            Segment::Edge => sum(&["queue", "cache", "pool", "delay"]),
-            Segment::Connect => sum(&["connect"]),
-            Segment::Wait => sum(&["wait"]),
-            Segment::Body => sum(&["body", "write"]),
             // A request that waits for a connection of the load waits for the requests before it: that is no part of its way.
-            Segment::Outside => (signals.load.ms[0]
-                - signals.load.unsent_ms
-                - sum(&["queue", "cache", "pool", "delay", "connect", "wait", "body", "write"]))
-            .max(0.0),
+            Segment::Outside => (signals.load.ms[0] - signals.load.unsent_ms - others - mirror).max(0.0),
+            Segment::Mirror => mirror,
+            segment => sum(segment),
         }
     }
 }

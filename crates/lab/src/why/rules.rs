@@ -5,12 +5,15 @@ mod blocked;
 mod cache;
 mod cpu;
 mod ended;
+mod held;
 mod inside;
 mod limits;
 mod load;
 mod network;
 mod outage;
 mod policy;
+mod programs;
+mod rate;
 mod rejected;
 mod upstream;
 pub(super) mod waits;
@@ -29,6 +32,7 @@ pub const FINDINGS_MAX: usize = 3;
 pub fn all() -> impl Iterator<Item = &'static Rule> {
     [
         policy::RULES,
+        rate::RULES,
         outage::RULES,
         limits::RULES,
         cpu::RULES,
@@ -37,6 +41,7 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
         blocked::RULES,
         ended::RULES,
         rejected::RULES,
+        held::RULES,
         upstream::RULES,
         cache::RULES,
         network::RULES,

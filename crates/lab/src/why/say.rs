@@ -233,7 +233,16 @@ fn where_it_went(facts: &EndFacts) -> Said {
             None if facts.full.inside.is_some() => None,
             None => Some(say!(LAB_DOES_NOT_SEE)),
         },
-        Segment::Outside | Segment::Edge | Segment::Body => None,
+        Segment::Outside
+        | Segment::Read
+        | Segment::Auth
+        | Segment::Edge
+        | Segment::Cache
+        | Segment::Undivided
+        | Segment::Failed
+        | Segment::Body
+        | Segment::Rate
+        | Segment::Mirror => None,
     };
     match look {
         Some(look) => say!(AND_ITS_LOOK, went, look),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::good::GoodStatuses;
 use super::policies::Policy;
 use crate::said::Said;
-use crate::watch::account::{Acted, Cache, UpstreamPeer};
+use crate::watch::account::{Acted, Cache, Paced, UpstreamPeer};
 use crate::watch::inside::Inside;
 
 /// Everything that was observed in one block.
@@ -73,8 +73,23 @@ pub struct ProgramFigures {
     pub grew: BTreeMap<String, f64>,
     /// Its levels: the mean and the maximum.
     pub level: BTreeMap<String, (f64, f64)>,
+    /// How much the totals of its queries, commands or places grew, by group, the largest first.
+    pub totals: BTreeMap<String, Vec<ProgramText>>,
+    /// How many of its queries, scripts or waits there were at a moment on the average, by group, the largest first.
+    pub seen: BTreeMap<String, Vec<ProgramText>>,
     /// How long it was watched, s.
     pub seconds: f64,
+}
+
+/// A query, a command or a script of a program.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ProgramText {
+    /// The text, without literals and bounded.
+    pub text: String,
+    /// Its numbers; the first is the one to compare by.
+    pub numbers: Vec<f64>,
+    /// The largest number of one of them.
+    pub most: Option<f64>,
 }
 
 /// Requests sent and answers seen by the client.
@@ -192,6 +207,8 @@ pub struct Conf {
     pub groups: Vec<BTreeSet<String>>,
     /// Statements that refuse or delay requests on purpose.
     pub policies: Vec<Policy>,
+    /// The first `auth_request` and the first `mirror`.
+    pub subrequests: Vec<Policy>,
     /// Statements that take servers out of use because they fail: `max_fails` of a server that is not alone in its
     /// upstream, `health_check`.
     pub outages: Vec<Policy>,
@@ -253,6 +270,8 @@ pub struct EdgeSignals {
     pub limits: BTreeMap<String, (f64, f64, u64)>,
     /// Failures, by the edge's names for them.
     pub errors: BTreeMap<String, u64>,
+    /// Answers that a rate held back.
+    pub paced: Paced,
     /// Effects of policies, by directive, with the zone if it is known.
     pub policies: BTreeMap<String, Acted>,
     /// Answers with status 400 or higher that the edge made itself.
@@ -305,6 +324,8 @@ pub struct ProcessSignals {
     pub is_main_busiest: bool,
     /// It is Node.js.
     pub is_node: bool,
+    /// The size of the pool of threads of Node.js (libuv), which looks names up and reads files. `None`: it has no such pool.
+    pub uv_threads: Option<u64>,
     /// Most open descriptors, and their limit.
     pub fds: (u64, u64),
     /// Share of the quota's periods in which it was throttled.
@@ -544,7 +565,7 @@ impl Signals {
             fds: (40, 1024),
             ..ProcessSignals::default()
         };
-        let peer = UpstreamPeer { requests: 2000, opened: None, bad: 0, header: (2000, 4_000_000) };
+        let peer = UpstreamPeer { requests: 2000, header: (2000, 4_000_000), ..UpstreamPeer::default() };
         Signals {
             seconds: 10.0,
             load: LoadSignals {

@@ -1,7 +1,10 @@
 //! Sums up the figures that programs report about themselves: by how much counters grew, and which levels there were.
 
-use super::signals::ProgramFigures;
+use std::collections::BTreeMap;
+
+use super::signals::{ProgramFigures, ProgramText};
 use crate::said::{Said, say};
+use crate::watch::probe::detail::{Detail, TextGroups};
 use crate::watch::probe::{Answers, kind};
 
 /// Sums up the readings. A counter becomes its growth; a level becomes its mean and its maximum.
@@ -17,6 +20,13 @@ fn one(answers: &Answers) -> ProgramFigures {
         kind: answers.kind.clone(),
         at: answers.at.clone(),
         failed: answers.failed.as_ref().filter(|_| answers.readings.is_empty()).map(Said::from),
+        totals: parts(&answers.detail.last, |group| answers.detail.grew(group), &answers.detail),
+        seen: parts(
+            &answers.detail.seen,
+            |group| answers.detail.mean(group).into_iter().map(|(text, mean)| (text, vec![mean])).collect(),
+            &answers.detail,
+        ),
+        partly: answers.detail.lacks.clone(),
         ..ProgramFigures::default()
     };
     // If most readings failed, the figures between them are unknown.
@@ -53,6 +63,22 @@ fn one(answers: &Answers) -> ProgramFigures {
     told
 }
 
+/// Most texts of a group that a run keeps.
+const PARTS_MAX: usize = 20;
+
+/// The texts of each group with their numbers.
+fn parts<T>(
+    groups: &TextGroups<T>,
+    numbers: impl Fn(&str) -> Vec<(String, Vec<f64>)>,
+    detail: &Detail,
+) -> BTreeMap<String, Vec<ProgramText>> {
+    let one = |group: &str| {
+        let part = |(text, numbers): (String, Vec<f64>)| ProgramText { most: detail.most(group, &text), text, numbers };
+        numbers(group).into_iter().take(PARTS_MAX).map(part).collect::<Vec<_>>()
+    };
+    groups.keys().map(|group| (group.clone(), one(group))).filter(|(_, parts)| !parts.is_empty()).collect()
+}
+
 /// The programs that gave no answer or an incomplete one, a sentence each.
 pub fn unread(all: &[ProgramFigures]) -> Vec<Said> {
     let failed = all.iter().flat_map(|told| told.failed.iter().chain(&told.partly).map(move |why| (told, why)));
@@ -66,8 +92,6 @@ pub fn unread(all: &[ProgramFigures]) -> Vec<Said> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use weir_conf::{Statement, Tree};
 
-use super::policies::{excluded, outages, policies};
+use super::policies::{excluded, outages, policies, subrequests};
 use super::signals::{CacheConf, Conf};
 
 /// Most servers of an upstream that are kept.
@@ -12,7 +12,7 @@ const SERVERS_MAX: usize = 256;
 pub fn conf(tree: &Tree, is_weir: bool) -> Conf {
     let mut found = Conf { is_weir, can_keep: is_weir, has_upgrade: is_weir, ..Conf::default() };
     (found.policies, found.outages) = (policies(tree), outages(tree));
-    found.cache = cache(tree);
+    (found.cache, found.subrequests) = (cache(tree), subrequests(tree));
     (found.upstream_requests, found.client_requests) = keepalive_requests(tree);
     found.next_upstream = next_upstream(tree);
     let mut all: Vec<&Statement> = tree.root.iter().collect();

@@ -263,8 +263,20 @@ fn weir(now: Timestamp) -> Weir {
         recent: times(5_000, p50_us, p99_us / 2, p99_us, p99_us * 2),
         total: times(48_900, p50_us, p99_us / 2, p99_us, p99_us * 5),
     };
-    let path =
-        [(12, 90), (410, 2_900), (0, 0), (6, 52_000), (1, 30), (240, 4_100), (4_100, 63_000), (350, 8_000), (40, 900)];
+    let path = [
+        (12, 90),
+        (410, 2_900),
+        (0, 0),
+        (900, 4_000),
+        (70, 2_100),
+        (6, 52_000),
+        (1, 30),
+        (240, 4_100),
+        (4_100, 63_000),
+        (350, 8_000),
+        (40, 900),
+        (0, 0),
+    ];
     Weir {
         queues: BTreeMap::from([("app".to_owned(), QueueAccount { waited: 310, timed_out: 3 })]),
         changeable: vec!["app".to_owned()],

@@ -166,7 +166,8 @@ impl Certificate {
 }
 
 /// The steps of [`Weir::path`].
-pub const PATH: [&str; 9] = ["accept", "tls", "queue", "cache", "pool", "connect", "wait", "body", "write"];
+pub const PATH: [&str; 12] =
+    ["accept", "tls", "queue", "auth", "read", "cache", "pool", "connect", "wait", "body", "write", "rate"];
 
 /// One step of a request.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

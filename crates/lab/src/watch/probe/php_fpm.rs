@@ -8,7 +8,11 @@ use weir_wire::fastcgi::{
     END_OF_STDIN, FastCgiDecoder, FastCgiEvent, begin_params, end_params, push_begin, push_param,
 };
 
+use super::detail::{Detail, shown};
+use super::program::Probe;
+use super::slow_log;
 use super::ways::{Reading, ask, url};
+use crate::said::say;
 
 /// The page in JSON. Names are PHP-FPM's.
 #[derive(Deserialize)]
@@ -29,16 +33,66 @@ struct Page {
     slow: f64,
 }
 
+/// A worker, of the page with `full`.
+#[derive(Deserialize)]
+struct Worker {
+    state: String,
+    /// µs.
+    #[serde(rename = "request duration", default)]
+    duration: f64,
+    #[serde(rename = "request method", default)]
+    method: String,
+    #[serde(rename = "request uri", default)]
+    uri: String,
+    #[serde(default)]
+    script: String,
+}
+
+/// The group of the scripts of busy workers; the longest time of a request so far, µs.
+pub const SCRIPT: &str = "script";
+/// The group of their requests.
+pub const REQUEST: &str = "request";
+/// The group of the places of scripts at which the slow log found them.
+pub const PLACE: &str = "place";
+
 /// Takes a reading. The place is `HOST:PORT`, with an optional `/PATH`, or the socket's path, with an optional `:/PATH`.
-pub fn read(at: &str) -> Result<Reading, String> {
-    let (at, path) = place(at);
+pub fn read(probe: &Probe, detail: &mut Detail) -> Result<Reading, String> {
+    let (at, path) = place(&probe.at);
     let path = path.unwrap_or_else(|| "/status".to_owned());
     let request = request(&path).ok_or_else(|| format!("{at}: the path {path} is too long"))?;
     let body = body(&ask(&at, &request)?).ok_or_else(|| format!("{at}: the answer is not FastCGI"))?;
     let colon = if at.starts_with('/') { ":" } else { "" };
-    of(&body).ok_or_else(|| {
+    let found = of(&body).ok_or_else(|| {
         format!("{at}: no status page at {path}: write pm.status_path = {path} into the pool, or --probe php-fpm={at}{colon}/PATH")
-    })
+    })?;
+    match workers(&body) {
+        Some(all) => all.iter().for_each(|worker| noted(worker, &path, detail)),
+        None => detail.lack(say!(PHP_FPM_LACKS_WORKERS)),
+    }
+    match slow_log::places(probe.pid) {
+        Some(all) => all.iter().for_each(|(place, count)| detail.total(PLACE, place, &[*count])),
+        None => detail.lack(say!(PHP_FPM_LACKS_SLOW_LOG)),
+    }
+    Ok(found)
+}
+
+fn workers(page: &str) -> Option<Vec<Worker>> {
+    let page: serde_json::Value = serde_json::from_str(page).ok()?;
+    Vec::deserialize(page.get("processes")?).ok()
+}
+
+/// Notes the request of a busy worker. The query of its address may have secrets.
+fn noted(worker: &Worker, page: &str, detail: &mut Detail) {
+    let uri = worker.uri.split('?').next().unwrap_or_default();
+    if worker.state != "Running" || uri == page {
+        return;
+    }
+    let script = shown(&worker.script);
+    detail.see(SCRIPT, &script);
+    detail.see(REQUEST, &shown(&format!("{} {uri}", worker.method)));
+    if detail.looks > 1 {
+        detail.largest(SCRIPT, &script, worker.duration);
+    }
 }
 
 /// The address or the socket's path, and the path of the page if there is one.
@@ -57,7 +111,7 @@ fn request(path: &str) -> Option<Vec<u8>> {
     push_begin(&mut out, false);
     let at = begin_params(&mut out);
     let params =
-        [("REQUEST_METHOD", "GET"), ("SCRIPT_NAME", path), ("SCRIPT_FILENAME", path), ("QUERY_STRING", "json")];
+        [("REQUEST_METHOD", "GET"), ("SCRIPT_NAME", path), ("SCRIPT_FILENAME", path), ("QUERY_STRING", "full&json")];
     for (name, value) in params {
         push_param(&mut out, name.as_bytes(), value.as_bytes());
     }
@@ -106,6 +160,25 @@ mod tests {
     use std::io::{Read, Write};
 
     use super::*;
+    use crate::watch::probe::kind;
+
+    #[test]
+    fn a_busy_worker_has_a_script_and_no_secret() {
+        let page = r#"{"processes": [
+            {"pid": 7, "state": "Running", "request duration": 52000, "request method": "GET", "request uri": "/x.php?token=s3cret", "script": "/srv/x.php"},
+            {"pid": 8, "state": "Running", "request duration": 12000, "request method": "GET", "request uri": "/x.php", "script": "/srv/x.php"},
+            {"pid": 9, "state": "Running", "request uri": "/status?full&json", "script": "-"},
+            {"pid": 9, "state": "Idle", "request uri": "/x.php", "script": "/srv/x.php"}]}"#;
+        let mut detail = Detail::default();
+        for _ in 0..3 {
+            detail.begin();
+            workers(page).unwrap().iter().for_each(|worker| noted(worker, "/status", &mut detail));
+        }
+        assert_eq!(detail.mean(SCRIPT), [("/srv/x.php".to_owned(), 4.0)]);
+        assert_eq!(detail.mean(REQUEST), [("GET /x.php".to_owned(), 4.0)]);
+        assert_eq!(detail.most(SCRIPT, "/srv/x.php"), Some(52_000.0));
+        assert!(workers("{}").is_none());
+    }
 
     fn page(manager: &str, reached: u32) -> String {
         format!(
@@ -150,9 +223,18 @@ mod tests {
             stream.write_all(&answer).unwrap();
             String::from_utf8_lossy(heard.get(..count).unwrap()).into_owned()
         });
-        assert_eq!(read(&at.display().to_string()).unwrap()["busy"], 5.0);
+        let probe = Probe {
+            kind: kind("php-fpm").unwrap(),
+            process: String::new(),
+            pid: 0,
+            at: at.display().to_string(),
+            dir: "/".into(),
+        };
+        let mut detail = Detail::default();
+        assert_eq!(read(&probe, &mut detail).unwrap()["busy"], 5.0);
+        assert!(detail.lacks.len() == 2 && detail.lacks[1].contains("request_slowlog_timeout"), "{:?}", detail.lacks);
         let heard = pool.unwrap().join().unwrap();
-        assert!(heard.contains("SCRIPT_NAME/status") && heard.contains("QUERY_STRINGjson"), "{heard}");
+        assert!(heard.contains("SCRIPT_NAME/status") && heard.contains("QUERY_STRINGfull&json"), "{heard}");
         let _ = std::fs::remove_file(&at);
     }
 
@@ -169,7 +251,7 @@ mod tests {
             weir_mutate::mutate(&[record], &words, |records| {
                 if let Some(page) = body(records) {
                     assert!(page.len() <= 3 * records.len());
-                    let _ = of(&page);
+                    let _ = (of(&page), workers(&page));
                 }
             });
         }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::detail::Detail;
 use super::ways::Reading;
 
 /// A kind of program that can be probed.
@@ -14,7 +15,7 @@ pub struct ProgramKind {
     pub(super) programs: &'static [&'static str],
     /// The names of its counters. All other figures are levels.
     pub counters: &'static [&'static str],
-    pub(super) read: fn(&Probe) -> Result<Reading, String>,
+    pub(super) read: fn(&Probe, &mut Detail) -> Result<Reading, String>,
 }
 
 /// One program, and how to probe it.

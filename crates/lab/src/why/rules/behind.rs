@@ -1,5 +1,6 @@
 //! Behind the edge: an application that turns connections away, and slow name resolution.
 
+use super::inside::cpu_of;
 use crate::metric::digits;
 use crate::said::{Said, say};
 use crate::texts;
@@ -14,12 +15,18 @@ const BUSY: f64 = 0.7;
 const ASKING: f64 = 0.3;
 /// Least part of a request's time that name queries take.
 const PART: f64 = 0.2;
-/// The steps of the edge in its account.
-const HELD: [&str; 8] = ["queue", "cache", "pool", "delay", "connect", "wait", "body", "write"];
 /// Least part of a request's time that is spent in an edge that waits for a name.
 const HELD_PART: f64 = 0.5;
 /// Least time that a request spends in an edge that waits for a name, ms.
 const HELD_LEAST_MS: f64 = 10.0;
+
+/// Least mean number of lookups, as a part of those that a pool allows, at which the pool is full: as for a pool of connections.
+const POOL_USED: f64 = 0.85;
+/// From this many requests for each lookup that the pool allows on, requests wait for the pool.
+const CROWDED: f64 = 1.3;
+/// The largest pool of libuv.
+// libuv: MAX_THREADPOOL_SIZE.
+const LIBUV_THREADS_MAX: f64 = 1024.0;
 
 /// The rules.
 pub const RULES: &[Rule] = &[
@@ -125,7 +132,10 @@ fn turned_away(s: &Signals) -> Option<FiredRule> {
 
 fn names(s: &Signals) -> Option<FiredRule> {
     let unresolved = s.said("unresolved");
-    edges_names(s).or_else(|| apps_names(s)).or_else(|| (unresolved > 0).then(|| failed(s, unresolved)))
+    edges_names(s)
+        .or_else(|| nodes_names(s))
+        .or_else(|| apps_names(s))
+        .or_else(|| (unresolved > 0).then(|| failed(s, unresolved)))
 }
 
 /// An application resolves names. Each waiting query is an open socket. Little's law turns their mean number into a
@@ -149,6 +159,39 @@ fn apps_names(s: &Signals) -> Option<FiredRule> {
     Some(remedy(found))
 }
 
+/// Node.js looks names up with a few threads (libuv), and more requests wait for these threads. Its sockets to the name server are as
+/// many as its lookups at once, however many requests there are.
+fn nodes_names(s: &Signals) -> Option<FiredRule> {
+    let apps = s.apps().count().max(1);
+    let (_, micros) = s.edge.steps.get("wait").copied().unwrap_or_default();
+    let requests = micros as f64 / 1e6 / s.seconds.max(1e-9) / apps as f64;
+    let (app, threads, open) = s.apps().find_map(|app| {
+        let threads = app.uv_threads?;
+        let host = s.hosts.iter().find(|host| host.name == app.host && !(host.is_hub && s.conf.has_resolver))?;
+        // By eBPF, if it was asked for: it sees every lookup.
+        let traced = s.inside.iter().flat_map(|inside| &inside.processes).filter(|waits| waits.process == app.name);
+        let traced = traced.flat_map(|waits| &waits.peers).filter(|peer| peer.at.ends_with(":53"));
+        let open = traced.map(|peer| peer.in_flight).sum::<f64>().max(host.asking_names);
+        let most = at_once(threads);
+        (open >= POOL_USED * most && requests >= CROWDED * most && app.usage() < BUSY).then_some((app, threads, open))
+    })?;
+    let most = at_once(threads);
+    let found = FiredRule::new(say!(NODES_THREADS_FOR_NAMES, &app.name), (open / most).min(1.0))
+        .with(texts::LABEL_THREADS, say!(LOOKUPS_AT_ONCE, digits(open), most as u64, threads))
+        .with(texts::LABEL_REQUESTS, say!(REQUESTS_CLIENTS_AVERAGE, &app.name, digits(requests)))
+        .with(texts::LABEL_CPU, cpu_of(s, &app.name))
+        .slows(&[Segment::Wait]);
+    // As many lookups at once as there are requests need twice as many threads.
+    let wanted = (2.0 * requests).ceil().min(LIBUV_THREADS_MAX) as u64;
+    Some(found.knob(say!(LARGER_LIBUV_POOL, wanted), say!(NO_LOOKUP_WAITS)))
+}
+
+/// How many lookups a pool of libuv runs at once.
+// libuv: slow_work_thread_threshold(), `(nthreads + 1) / 2` for UV__WORK_SLOW_IO, which getaddrinfo is.
+fn at_once(threads: u64) -> f64 {
+    threads.div_ceil(2).max(1) as f64
+}
+
 /// The edge resolves names (`resolver`): requests wait in the edge before it contacts an upstream, its CPU is not
 /// full, and it sent queries.
 fn edges_names(s: &Signals) -> Option<FiredRule> {
@@ -156,9 +199,8 @@ fn edges_names(s: &Signals) -> Option<FiredRule> {
     if !s.conf.has_resolver || hub.asking_names <= 0.0 || hub.questions.1 == 0 {
         return None;
     }
-    // nginx's log counts this wait in the time outside of the upstream. weir has no step for it.
-    let outside = s.load.ms[0] - HELD.iter().map(|step| s.step_ms(step)).sum::<f64>();
-    let held = s.step_ms("write") + outside.max(0.0);
+    // nginx's log does not divide this wait from other time before the answer's head. weir has no step for it.
+    let held = s.step_ms("write") + Segment::Undivided.ms(s) + Segment::Outside.ms(s);
     let edge = s.edge_process()?;
     let is_idle = edge.usage() < BUSY && edge.wanted() < BUSY && edge.throttled < 0.05;
     let part = held / s.load.ms[0].max(1e-9);
@@ -173,7 +215,7 @@ fn edges_names(s: &Signals) -> Option<FiredRule> {
         .with(texts::LABEL_WAITS, say!(MS_REQUESTS_MEAN_MS_PASS, digits(held), digits(s.load.ms[0])))
         .with(texts::LABEL_EDGE, say!(CPUS_USED_WAITS_INSTEAD, percent(edge.usage())))
         .with(texts::LABEL_FAILED, if unresolved > 0 { unresolved_names(unresolved) } else { Said::default() })
-        .slows(&[Segment::Body, Segment::Outside, Segment::Edge]);
+        .slows(&[Segment::Body, Segment::Undivided, Segment::Outside, Segment::Edge]);
     Some(remedy(found))
 }
 
@@ -219,6 +261,31 @@ mod tests {
         assert_eq!(names(&s), None);
         s.said.insert("unresolved".into(), 7);
         assert_eq!(names(&s).unwrap().subject, "edge: names are not resolved");
+    }
+
+    /// Two lookups at once, for however many requests: each waits 60 ms for its name, and ten times as long for a thread.
+    #[test]
+    fn lookups_that_wait_for_threads_of_node_are_seen() {
+        let mut s = Signals::quiet();
+        s.load.ms = [480.0, 470.0, 500.0, 510.0, 520.0];
+        s.edge.steps.insert("wait".into(), (330, 158_000_000));
+        (s.processes[1].host, s.processes[1].uv_threads) = ("origin".into(), Some(4));
+        s.hosts.push(HostSignals {
+            name: "origin".into(),
+            asking_names: 2.0,
+            questions: (4.0, 660),
+            ..HostSignals::default()
+        });
+        let found = names(&s).unwrap();
+        assert_eq!(found.subject, "application app: lookups of names wait for the threads of Node.js (libuv)");
+        assert!(
+            found.evidence[0].1.contains("2.00 lookups at once on the average, of 2 that its pool of 4 threads allows"),
+            "{found:?}"
+        );
+        assert!(found.knob.starts_with("UV_THREADPOOL_SIZE=32"), "{}", found.knob);
+        // A larger pool, of which as many are used.
+        s.processes[1].uv_threads = Some(64);
+        assert!(names(&s).is_none_or(|found| !found.subject.contains("libuv")));
     }
 
     #[test]

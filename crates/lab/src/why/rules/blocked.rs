@@ -26,7 +26,7 @@ fn unread(s: &Signals) -> Option<FiredRule> {
     let found = FiredRule::new(say!(EDGE_LOG_READER), edge.unread.max(0.5))
         .with(texts::LABEL_WAITED, say!(READINGS_WORKER_WAITED_FOR_READER, percent(edge.unread)))
         .with(texts::LABEL_EDGE, say!(ITS_CPUS_USED, digits(edge.cpu)))
-        .slows(&[Segment::Outside, Segment::Edge, Segment::Connect, Segment::Wait, Segment::Body]);
+        .slows(&Segment::ALL);
     // A larger buffer for the log holds no more than the pipe, which is full already: the reader takes as few bytes a second.
     Some(found.knob(say!(LOG_READER_KEEPS_UP), say!(NO_WORKER_WAITS_FOR_A_READER)))
 }

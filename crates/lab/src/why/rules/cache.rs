@@ -131,7 +131,7 @@ fn polling(s: &Signals) -> Option<FiredRule> {
     let found = FiredRule::new(say!(CACHE_WAITING_LOCK_STEPS), share.max(0.5))
         .with(texts::LABEL_WAITED, say!(ANSWERS_WITHOUT_FETCH_TOOK, polled))
         .with(texts::LABEL_LATENCY, say!(ANSWERS_TOOK_480_560, percent(share), digits(s.load.ms[1])))
-        .slows(&[Segment::Edge, Segment::Outside]);
+        .slows(&[Segment::Cache, Segment::Outside]);
     Some(found.knob(say!(PROXY_CACHE_USE_STALE_UPDATING), say!(NO_REQUEST_WAITS_LONGER)))
 }
 

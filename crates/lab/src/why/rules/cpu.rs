@@ -241,7 +241,7 @@ fn one_worker(s: &Signals) -> Option<FiredRule> {
     let found = FiredRule::new(say!(EDGE_ONE_WORKERS_CORE), edge.wanted())
         .with(texts::LABEL_EDGE, describe(edge))
         .with(texts::LABEL_WORKERS, say!(CPUS_USED_MAY_RUN, count, digits(edge.cpu), digits(edge.cpus)))
-        .slows(&[Segment::Outside, Segment::Edge, Segment::Body])
+        .slows(&[Segment::Outside, Segment::Undivided, Segment::Edge, Segment::Body])
         .squeezed(squeeze(edge));
     Some(
         found
@@ -265,7 +265,7 @@ fn imbalance(s: &Signals) -> Option<FiredRule> {
         .with(texts::LABEL_WORKERS, say!(ONE_WORKER_RAN_TIME, percent(first.0), percent(second.0)))
         .with(texts::LABEL_CONNECTIONS, say!(CLIENTS_ONCE, clients))
         // A response that has arrived also waits for its worker.
-        .slows(&[Segment::Outside, Segment::Edge, Segment::Wait])
+        .slows(&[Segment::Outside, Segment::Undivided, Segment::Edge, Segment::Wait])
         .squeezed(squeeze(edge));
     Some(found.knob(say!(LISTEN_REUSEPORT), say!(KERNEL_SPREADS_CONNECTIONS_OVER)).for_the_tail())
 }
@@ -287,7 +287,7 @@ fn crowded(s: &Signals) -> Option<FiredRule> {
         .with(texts::LABEL_WORKERS, say!(WORKER_PROCESSES_WHICH_WORKED, count, busy.len(), digits(cpus)))
         .with(texts::LABEL_WAITED, say!(TOGETHER_THEY_RAN_CPUS, digits(ran), digits(waited)))
         .with(texts::LABEL_TAKEN_OFF, say!(TIMES_SECOND_KERNEL_SWITCHED, digits(edge.preempted)))
-        .slows(&[Segment::Outside, Segment::Edge]);
+        .slows(&[Segment::Outside, Segment::Undivided, Segment::Edge]);
     Some(found.knob(say!(WORKER_PROCESSES, cpus), say!(SLOWEST_ANSWERS_BECOME_FASTER)).for_the_tail())
 }
 
@@ -393,7 +393,7 @@ fn neighbours(s: &Signals) -> Option<FiredRule> {
     let found = FiredRule::new(say!(NEIGHBOURS_CPUS, subject(process)), process.wanted())
         .with(texts::LABEL_WAITS, say!(BUSIEST_THREAD_RAN_TIME, percent(ran), percent(waited)))
         .with(texts::LABEL_NEIGHBOURS, say!(CPUS_USED_OTHERS_MAY, names.join(", ")))
-        .slows(&[Segment::Outside, Segment::Edge, Segment::Wait]);
+        .slows(&[Segment::Outside, Segment::Undivided, Segment::Edge, Segment::Wait]);
     let found = match crowd.first() {
         Some(first) => found.squeezed(Squeeze::Neighbour(process.name.clone(), first.name.clone())),
         None => found,
@@ -420,7 +420,7 @@ fn edge_full(s: &Signals) -> Option<FiredRule> {
             ),
         )
         .with(texts::LABEL_CONNECTIONS, say!(NEW_CLIENTS_REQUEST_UPSTREAMS, digits(accepted), digits(churn)))
-        .slows(&[Segment::Outside, Segment::Edge, Segment::Body])
+        .slows(&[Segment::Outside, Segment::Undivided, Segment::Edge, Segment::Body])
         .squeezed(squeeze(edge));
     let knob = match () {
         () if churn > 0.5 && s.conf.keepalive.is_none() => upstream::pool(s, 64),
@@ -526,7 +526,9 @@ fn subject(process: &ProcessSignals) -> Said {
 fn segments(process: &ProcessSignals) -> &'static [Segment] {
     match process.role {
         Role::App | Role::Beside => &[Segment::Wait, Segment::Connect],
-        Role::Edge | Role::Client => &[Segment::Outside, Segment::Edge, Segment::Body],
+        Role::Edge | Role::Client => {
+            &[Segment::Outside, Segment::Read, Segment::Edge, Segment::Cache, Segment::Undivided, Segment::Body]
+        }
     }
 }
 

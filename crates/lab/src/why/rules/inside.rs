@@ -1,6 +1,7 @@
 //! Inside an application and behind it, from the figures of probed programs: a full pool, a database with lock waits,
 //! a Redis that gets too many commands. Without such figures: servers that share a limit.
 
+use super::programs;
 use crate::metric::digits;
 use crate::said::{Said, say};
 use crate::texts;
@@ -246,6 +247,10 @@ fn database(s: &Signals) -> Option<FiredRule> {
             ),
         )
         .slows(&[Segment::Wait]);
+    let slowest = programs::query(told);
+    let found = found
+        .with(texts::LABEL_QUERY, slowest.as_ref().map_or_else(Said::default, |(line, _)| line.clone()))
+        .with(texts::LABEL_HELD, programs::lock(told).filter(|_| locked >= LOCKED).unwrap_or_default());
     let found = match process {
         Some(db) if busy >= WAITS => found.squeezed(Squeeze::Cpu(db.name.clone())),
         _ => found,
@@ -260,7 +265,8 @@ fn database(s: &Signals) -> Option<FiredRule> {
         let found = found.with(texts::LABEL_CONNECTIONS, say!(CONNECTED_MOST_OF, digits(held), digits(most)));
         return Some(found.knob(say!(RAISE_MAX_CONNECTIONS), say!(NO_CONNECTION_REFUSED)));
     }
-    Some(found.knob(say!(INDEX_SLOWEST_QUERY_SLOW), say!(QUERIES_FASTER_UNDER_LOAD)))
+    let knob = slowest.and_then(|(_, remedy)| remedy).unwrap_or_else(|| say!(INDEX_SLOWEST_QUERY_SLOW));
+    Some(found.knob(knob, say!(QUERIES_FASTER_UNDER_LOAD)))
 }
 
 fn store(s: &Signals) -> Option<FiredRule> {
@@ -269,12 +275,15 @@ fn store(s: &Signals) -> Option<FiredRule> {
     let calls = told.rate("commands") / s.goodput().max(1e-9);
     let full = process.filter(|redis| redis.wanted() >= 0.9 && redis.cpu >= 0.6 && redis.throttled < 0.05);
     let is_chatty = calls >= CHATTY && wait_share(s) >= WAIT_SHARE && s.apps().all(|app| app.usage() < WAITS);
-    if full.is_none() && !is_chatty {
+    let is_held = programs::is_held(told);
+    if full.is_none() && !is_chatty && !is_held {
         return None;
     }
     let name = if told.process.is_empty() { &told.at } else { &told.process };
-    let subject = if full.is_some() { say!(REDIS_ONE_THREAD, name) } else { say!(REDIS_GETS_COMMANDS_ONE, name) };
-    let found = FiredRule::new(subject, if full.is_some() { 1.0 } else { 0.5 })
+    let slowest = programs::command(told);
+    let is_one = full.is_some() || is_held;
+    let subject = if is_one { say!(REDIS_ONE_THREAD, name) } else { say!(REDIS_GETS_COMMANDS_ONE, name) };
+    let found = FiredRule::new(subject, if is_one { 1.0 } else { 0.5 })
         .with(texts::LABEL_COMMANDS, say!(GOOD_ANSWER, digits(told.rate("commands")), digits(calls)))
         .with(
             texts::LABEL_CPU,
@@ -284,12 +293,16 @@ fn store(s: &Signals) -> Option<FiredRule> {
                 percent(told.rate("command_us") / 1e6)
             ),
         )
+        .with(texts::LABEL_COMMAND, slowest.as_ref().map_or_else(Said::default, |slowest| slowest.line.clone()))
         .slows(&[Segment::Wait]);
     let found = match full {
         Some(redis) => found.squeezed(Squeeze::Cpu(redis.name.clone())),
         None => found,
     };
-    Some(found.knob(say!(JOIN_SEVERAL_COMMANDS_MGET), say!(WAIT_APPLICATION_FALLS_NUMBER)))
+    match slowest.and_then(|slowest| slowest.remedy(told)) {
+        Some(knob) => Some(found.knob(knob, say!(NO_COMMAND_WAITS_FOR_IT))),
+        None => Some(found.knob(say!(JOIN_SEVERAL_COMMANDS_MGET), say!(WAIT_APPLICATION_FALLS_NUMBER))),
+    }
 }
 
 /// Whether the servers of the upstream use another server. If they use none, each of them waits for something of its
@@ -320,6 +333,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
     use super::*;
     use crate::why::rules;
+    use crate::why::signals::ProgramText;
 
     #[test]
     fn refused_connections_need_no_index() {
@@ -335,6 +349,26 @@ mod tests {
         assert!(found.evidence.iter().any(|(_, text)| text.contains("20.0 connected at most of 20.0")), "{found:?}");
         // Slow queries hold their connections.
         assert!(of(&[refused, ("slow".to_owned(), 9.0)]).knob.contains("index"));
+    }
+
+    /// Redis holds back all commands while it runs one, also where its process is on another machine.
+    #[test]
+    fn a_command_that_takes_redis_time_is_named_with_its_remedy() {
+        let mut s = Signals::quiet();
+        let command = ProgramText { text: "keys".into(), numbers: vec![8_700_000.0, 900.0], most: Some(14_000.0) };
+        s.told.push(ProgramFigures {
+            totals: [("command".to_owned(), vec![command])].into(),
+            ..told("redis", "", &[("keys", 100_000.0)])
+        });
+        let found = store(&s).unwrap();
+        assert!(
+            found
+                .evidence
+                .iter()
+                .any(|(_, text)| text == "KEYS took 87 % of Redis's time: 900 calls, 9.67 ms each, 14.0 ms at most"),
+            "{found:?}"
+        );
+        assert!(found.knob.contains("SCAN") && found.knob.contains("100000 keys"), "{}", found.knob);
     }
 
     /// Servers that use no other server share nothing that the lab can see.

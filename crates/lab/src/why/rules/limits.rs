@@ -1,6 +1,7 @@
 //! Limits that were met: ports, the connection table, descriptors, queues. Each finding rests on a counter or a log
 //! line.
 
+use super::programs;
 use super::upstream;
 use crate::metric::digits;
 use crate::said::{Said, say};
@@ -224,7 +225,7 @@ fn files(s: &Signals) -> Option<FiredRule> {
         .with(texts::LABEL_FAILED, counted)
         .with(texts::LABEL_FILES, say!(OPEN_MOST_PROCESS_MAY, open, most))
         .with(texts::LABEL_REQUESTS, say!(FAILED_P50_MS, of(s.failed(), s.load.sent), digits(s.load.ms[1])))
-        .slows(&[Segment::Outside, Segment::Edge])
+        .slows(&[Segment::Outside, Segment::Undivided, Segment::Edge])
         .squeezed(Squeeze::Files(edge.name.clone()));
     Some(found.knob(
         say!(WORKER_RLIMIT_NOFILE_LIMITNOFILE, (limit * 4).next_power_of_two().max(1024)),
@@ -298,11 +299,16 @@ fn workers(s: &Signals) -> Option<FiredRule> {
         return None;
     }
     let said = lines.iter().filter(|(known, _)| *known == process).map(|(_, count)| count).sum::<u64>();
+    let (script, place) = script(s, process);
+    let overlong = s.wrote.get(process).and_then(|kinds| kinds.get("overlong")).copied().unwrap_or(0);
     let found = FiredRule::new(say!(APPLICATION_WORKERS, process), 0.97)
         .with(
             texts::LABEL_WORKERS,
             board.map_or_else(Said::default, |(busy, most)| say!(BUSY, digits(busy), digits(most))),
         )
+        .with(texts::LABEL_SCRIPT, script)
+        .with(texts::LABEL_PLACE, place)
+        .with(texts::LABEL_KILLED, if overlong > 0 { say!(SCRIPTS_TERMINATED, overlong) } else { Said::default() })
         .with(texts::LABEL_LOG, if said > 0 { say!(TIMES_APPLICATION_LOGGED_REACHED, said) } else { Said::default() })
         .with(texts::LABEL_CPU, say!(CPUS_USED_WORKERS_WAIT, percent(used)));
     let found = match s.pools.iter().find(|pool| pool.process == process) {
@@ -333,10 +339,18 @@ fn waiting(s: &Signals) -> Option<FiredRule> {
     if *most < 2 || busy >= 0.7 || throttled > 0.05 {
         return None;
     }
+    let (script, place) = script(s, whose);
     let found = FiredRule::new(say!(APPLICATION_OWN_POOL, whose, address), 0.9)
         .with(texts::LABEL_QUEUE, say!(CONNECTIONS_WAITED_APPLICATION_ACCEPT, most, room))
+        .with(texts::LABEL_SCRIPT, script)
+        .with(texts::LABEL_PLACE, place)
         .with(texts::LABEL_CPU, say!(CPUS_USED_WAITS_INSTEAD, percent(busy)));
     Some(waited_for(s, found, say!(FIND_RESOURCE_WORKERS_WAIT)))
+}
+
+/// The script that holds the workers of PHP-FPM, and its slowest place.
+fn script(s: &Signals, process: &str) -> (Said, Said) {
+    s.told_by("php-fpm").find(|told| told.process == process).and_then(programs::script).unwrap_or_default()
 }
 
 /// The effect of a full worker pool on requests, and the remedy.
@@ -356,7 +370,7 @@ fn port(address: &str) -> &str {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::why::signals::Role;
+    use crate::why::signals::{ProgramFigures, ProgramText, Role};
 
     #[test]
     fn ports_that_short_connections_take_need_longer_ones() {
@@ -386,6 +400,34 @@ mod tests {
         assert_eq!(crate::why::rules::find(&s, None)[0].rule.id, "B07");
         s.edge.limits.insert("fds worker 0".into(), (9.0, 14.0, 0));
         assert_eq!(files(&s), None);
+    }
+
+    /// The workers of PHP-FPM are full by its own figures, or by its accept queue alone: both times the script is named.
+    #[test]
+    fn the_script_that_holds_workers_is_named() {
+        let mut s = Signals::quiet();
+        let part = ProgramText { text: "/srv/slow.php".into(), numbers: vec![2.0], most: Some(52_000.0) };
+        let levels = [("busy".to_owned(), (2.0, 2.0)), ("idle".to_owned(), (0.0, 0.0))];
+        s.told.push(ProgramFigures {
+            kind: "php-fpm".into(),
+            process: "app".into(),
+            level: levels.into(),
+            seen: [("script".to_owned(), vec![part])].into(),
+            ..ProgramFigures::default()
+        });
+        s.wrote.insert("app".into(), [("overlong".to_owned(), 7)].into());
+        let has = |found: &FiredRule, text: &str| found.evidence.iter().any(|(_, line)| line.contains(text));
+        let full = pool(&s).unwrap();
+        assert!(
+            has(&full, "/srv/slow.php holds 100 % of the busy workers") && has(&full, "7 scripts that ran longer"),
+            "{full:?}"
+        );
+        s.told[0].level.clear();
+        s.hosts[0].queues.insert("127.0.0.1:3000".into(), (40, 128));
+        s.hosts[0].lasting.insert("127.0.0.1:3000".into(), 0.9);
+        s.processes[1].listens = vec!["127.0.0.1:3000".into()];
+        let full = pool(&s).unwrap();
+        assert!(has(&full, "/srv/slow.php holds") && has(&full, "connections"), "{full:?}");
     }
 
     #[test]

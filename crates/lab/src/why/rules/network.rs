@@ -103,7 +103,7 @@ fn link(s: &Signals) -> Option<FiredRule> {
         )
         .with(texts::LABEL_ANSWERS, each)
         .with(texts::LABEL_EDGE, say!(CPUS_USED, percent(edge)))
-        .slows(&[Segment::Outside, Segment::Body])
+        .slows(&[Segment::Outside, Segment::Read, Segment::Body])
         .squeezed(Squeeze::Link(host.name.clone()));
     if is_upload(s, host) {
         return Some(found.knob(say!(SMALLER_UPLOADS), say!(REQUESTS_SECOND_GROW_BODIES)));
@@ -202,7 +202,7 @@ fn disk(s: &Signals) -> Option<FiredRule> {
             texts::LABEL_FILES,
             if temporary > 0 { say!(BODIES_WRITTEN_TEMPORARY_FILES, temporary) } else { Said::default() },
         )
-        .slows(&[Segment::Body, Segment::Outside, Segment::Wait]);
+        .slows(&[Segment::Body, Segment::Outside, Segment::Undivided, Segment::Cache, Segment::Wait]);
     // The edge's buffers do not change how much another process writes. They matter for bodies only if some bodies
     // were written to disk.
     let is_other = stuck.is_some_and(|process| process.role != Role::Edge);

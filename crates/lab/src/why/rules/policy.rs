@@ -10,11 +10,11 @@ use crate::why::rule::{FiredRule, Rule, Segment, Tier, of, percent};
 use crate::why::signals::Signals;
 
 /// A part of the requests that is not chance.
-const SOME: f64 = 0.005;
+pub(super) const SOME: f64 = 0.005;
 /// A large part: then no other finding counts.
 pub const LARGE: f64 = 0.10;
 /// A delay is reported if it is at least this part of the mean response time.
-const DELAY: f64 = 0.2;
+pub(super) const DELAY: f64 = 0.2;
 /// The edge's count and the clients' count are the same event if the edge counted at least this part: the edge's
 /// first account comes a moment late.
 const NEARLY: f64 = 0.8;
@@ -50,24 +50,6 @@ pub const RULES: &[Rule] = &[
             refuse(s, 503, 1320);
         },
         silent: |s| s.conf.policies.push(made_up("limit_conn", "limit_conn addr 5", "addr", 503)),
-    },
-    Rule {
-        id: "P03",
-        says: texts::LIMIT_RATE_LIMITS_SPEED,
-        tier: Tier::Policy,
-        check: rate,
-        fires: |s| {
-            let policy = made_up("limit_rate", "limit_rate 20k", "", 0);
-            s.conf.policies.push(Policy { rate: 20_480.0, ..policy });
-            s.load.bytes = 2000 * 65_536;
-            s.load.ms = [2400.0, 2300.0, 3000.0, 3100.0, 3200.0];
-        },
-        silent: |s| {
-            // The answers are smaller than the bytes that are sent in the first second.
-            let policy = made_up("limit_rate", "limit_rate 20k", "", 0);
-            s.conf.policies.push(Policy { rate: 20_480.0, ..policy });
-            s.load.ms = [2400.0, 2300.0, 3000.0, 3100.0, 3200.0];
-        },
     },
     Rule {
         id: "P04",
@@ -170,7 +152,7 @@ pub const RULES: &[Rule] = &[
 ];
 
 /// A statement for the case of a rule.
-fn made_up(directive: &str, text: &str, of: &str, status: u16) -> Policy {
+pub(super) fn made_up(directive: &str, text: &str, of: &str, status: u16) -> Policy {
     let (directive, text, of) = (directive.to_owned(), text.to_owned(), of.to_owned());
     Policy { directive, text, of, status, at: "nginx.conf:14".to_owned(), ..Policy::default() }
 }
@@ -280,7 +262,7 @@ fn requests(s: &Signals) -> Option<FiredRule> {
     let each = delay_ms * s.load.sent as f64 / delayed.max(1) as f64;
     let found = FiredRule::new(delays(policy, &of(delayed, s.load.sent)), delayed_share)
         .with(texts::LABEL_DELAY, say!(MS_REQUESTS_MEAN_TIME, digits(each), percent(slowed.min(1.0))))
-        .slows(&[Segment::Edge, Segment::Outside]);
+        .slows(&[Segment::Edge, Segment::Undivided, Segment::Outside]);
     let more = if refused > 0 { say!(ALSO_REFUSED_REQUESTS, refused) } else { Said::default() };
     Some(
         clients(s, found)
@@ -302,24 +284,6 @@ fn connections(s: &Signals) -> Option<FiredRule> {
         clients(s, found.with(texts::LABEL_CONNECTIONS, open))
             .knob(say!(USE_FEWER_CONNECTIONS_C), say!(EDGE_ANSWERS_REQUESTS_REFUSED)),
     )
-}
-
-fn rate(s: &Signals) -> Option<FiredRule> {
-    let each = s.load.bytes as f64 / s.load.answered.max(1) as f64;
-    // nginx sends the bytes of the first second at once: ngx_http_write_filter(), `limit_rate * (ngx_time() -
-    // start_sec + 1)`.
-    let ms = |policy: &Policy| ((each - policy.after) / policy.rate.max(1.0) - 1.0) * 1000.0;
-    let own = s.conf.policies.iter().filter(|policy| policy.rate > 0.0);
-    let (policy, ms) = own.map(|policy| (policy, ms(policy))).max_by(|one, other| one.1.total_cmp(&other.1))?;
-    let share = ms / s.load.ms[0].max(1e-9);
-    // A much shorter time was not limited by this rate. A much longer time was limited by something else.
-    if ms <= 0.0 || !(DELAY..=1.25).contains(&share) {
-        return None;
-    }
-    let found = FiredRule::new(say!(SENDS_ANSWER_BYTES_MS, &policy.text, &policy.at, digits(each), digits(ms)), share)
-        .with(texts::LABEL_ANSWERS, say!(MEAN_ANSWER_TOOK_MS, digits(s.load.ms[0]), percent(share.min(1.0))))
-        .slows(&[Segment::Body, Segment::Outside]);
-    Some(clients(s, found).knob(say!(FASTER_ANSWERS_RAISE_LIMIT), say!(ANSWER_TAKES_LONG_LINK)))
 }
 
 pub(super) fn servers(s: &Signals) -> Option<FiredRule> {
@@ -399,10 +363,11 @@ fn lock(s: &Signals) -> Option<FiredRule> {
     if share < SOME || slowed < DELAY {
         return None;
     }
-    let waited = waited.min(s.load.sent);
+    let (waited, polled) = (waited.min(s.load.sent), s.edge.cache.polled);
     let found = FiredRule::new(delays(policy, &of(waited, s.load.sent)), share)
         .with(texts::LABEL_DELAY, say!(MS_REQUESTS_MEAN_MS, digits(held), digits(s.load.ms[0])))
-        .slows(&[Segment::Edge]);
+        .with(texts::LABEL_WAITED, if polled > 0 { say!(ANSWERS_WITHOUT_FETCH_TOOK, polled) } else { Said::default() })
+        .slows(&[Segment::Cache]);
     Some(clients(s, found).knob(say!(PROXY_CACHE_USE_STALE), say!(NO_REQUEST_WAITS_IF)))
 }
 
@@ -492,6 +457,17 @@ mod tests {
         some.edge.policies.insert("limit_conn addr".into(), Acted { refused: 40, ..Acted::default() });
         refuse(&mut some, 503, 40);
         assert!(!is_policy(&find(&some, None)));
+    }
+
+    /// nginx counts no wait. Its log shows the time before the head of an answer that came from the cache.
+    #[test]
+    fn the_cache_lock_of_nginx_is_a_policy_too() {
+        let (mut s, rule) = of_case("P06");
+        s.conf.is_weir = false;
+        s.edge.cache.polled = 890;
+        let found = (rule.check)(&s).unwrap();
+        assert_eq!(found.subject, "proxy_cache_lock on at nginx.conf:14 delayed 900 of 2000 (45 %) requests");
+        assert!(found.evidence.iter().any(|(_, text)| text.contains("890")), "{found:?}");
     }
 
     #[test]

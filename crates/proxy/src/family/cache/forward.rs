@@ -1,6 +1,7 @@
 //! Asks a location's cache, and its upstream if the cache has no answer.
 
 use weir_http::exchange::Exchange;
+use weir_http::exchange::counting;
 use weir_http::exchange::phase::Outcome;
 use weir_http::hold::board::Leg;
 use weir_http::hold::conn::Conn;
@@ -41,7 +42,7 @@ pub async fn forward(
     }
     let begun = weir_net::clock::now();
     let said = ask::ask(exchange, conn, values).await;
-    exchange.worker.board.took(Leg::Cache, weir_net::clock::now().us_since(begun));
+    counting::held(exchange, Leg::Cache, begun);
     match said {
         ask::Said::Answer(answer) => answer,
         ask::Said::Fetch => {
