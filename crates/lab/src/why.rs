@@ -32,6 +32,7 @@ pub mod say;
 mod sent;
 mod served;
 pub mod signals;
+mod sound;
 mod told;
 pub mod tried;
 mod unread;

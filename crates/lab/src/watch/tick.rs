@@ -71,6 +71,8 @@ pub struct ProcessTick {
     pub name: String,
     /// Its host.
     pub host: String,
+    /// When its first process started, in the kernel's ticks. A process with the same id and another start is another process.
+    pub started: u64,
     /// The busiest threads of the family.
     pub threads: Vec<ThreadTick>,
     /// CPU time of all its processes and threads, also of those that have ended.
@@ -170,7 +172,12 @@ struct Threads {
 fn process(root: &Path, target: &WatchedProcess) -> Option<(ProcessTick, Threads)> {
     let family = host::members_under(root, target.pid);
     let pids: BTreeSet<u32> = family.iter().map(|member| member.pid).collect();
-    let mut tick = ProcessTick { name: target.name.clone(), host: target.host.clone(), ..ProcessTick::default() };
+    let mut tick = ProcessTick {
+        name: target.name.clone(),
+        host: target.host.clone(),
+        started: family.first().and_then(|first| first.started).unwrap_or(0),
+        ..ProcessTick::default()
+    };
     let (mut is_there, mut states) = (false, Threads { places: Vec::new(), is_of_edge: target.is_edge });
     for (place, member) in family.into_iter().enumerate() {
         let pid = member.pid;

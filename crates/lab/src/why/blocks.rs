@@ -94,6 +94,7 @@ impl Lab<'_> {
             connections,
             is_closed: matches!(load, Load::Path { rate: None, .. }),
             is_noisy: self.it.ask.is_noisy,
+            is_direct: self.stack.is_some(),
             is_weir: self.it.side.edge == EdgeProgram::Weir,
             pools: &self.it.pools,
             good: &self.it.good,

@@ -14,6 +14,7 @@ use super::processes::processes;
 use super::sent;
 use super::served;
 use super::signals::{Conf, EdgeSignals, HostSignals, Machine, Signals};
+use super::sound::sound;
 use super::told;
 use super::unread;
 use super::written::conf;
@@ -88,6 +89,13 @@ pub fn signals(answer: &Value, known: &KnownBlock<'_>) -> Result<Signals, Said> 
     if weir.response.count > 0 && sent::QUANTILES.iter().any(|key| answer["load"]["weir"]["response"][key].is_null()) {
         return Err(say!(ANSWER_UNREADABLE, "load.weir.response lacks a latency"));
     }
+    let statuses = counters.iter().filter(|(name, _)| name.starts_with("http.codes."));
+    let watched = sound(
+        watched,
+        &answer["watched"]["ticks"],
+        known,
+        statuses.map(|(_, count)| *count).fold(0, u64::saturating_add),
+    );
     let processes = processes(&watched, known, answer);
     let unread = unread::unread(&watched, known, answer, &processes);
     Ok(Signals {
@@ -411,6 +419,7 @@ mod tests {
             connections: 8,
             is_closed: false,
             is_noisy: true,
+            is_direct: true,
             is_weir: false,
             pools: &[],
             good: &GoodStatuses::default(),

@@ -23,6 +23,8 @@ pub struct KnownBlock<'a> {
     pub is_closed: bool,
     /// Other work on this machine causes only a warning.
     pub is_noisy: bool,
+    /// The load goes to the edge itself.
+    pub is_direct: bool,
     /// Served by weir.
     pub is_weir: bool,
     /// Pools with a known size.
