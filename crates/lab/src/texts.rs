@@ -9,14 +9,16 @@ use weir_words::{Text, texts};
 
 mod errors;
 mod rules;
+mod time;
 mod why;
 
 pub use errors::*;
 pub use rules::*;
+pub use time::*;
 pub use why::*;
 
 /// All tables of texts.
-pub const TABLES: &[&[Text]] = &[ALL, why::ALL, rules::ALL, errors::ALL];
+pub const TABLES: &[&[Text]] = &[ALL, why::ALL, rules::ALL, time::ALL, errors::ALL];
 
 texts! {
     // Verdicts on a change.

@@ -14,6 +14,8 @@ pub mod asked;
 mod assign;
 mod attempt;
 mod blocks;
+pub mod course;
+pub mod episodes;
 pub mod gather;
 pub mod good;
 pub mod known;

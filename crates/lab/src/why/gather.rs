@@ -9,6 +9,7 @@ use serde_json::Value;
 use weir_host as host;
 use weir_load::record::Hdr;
 
+use super::course::course;
 use super::known::KnownBlock;
 use super::processes::processes;
 use super::sent;
@@ -85,7 +86,7 @@ pub fn signals(answer: &Value, known: &KnownBlock<'_>) -> Result<Signals, Said> 
     let asked = BlockSettings { is_noisy: known.is_noisy, is_search: true, ..BlockSettings::default() };
     let block = Block::of(answer, 0, ComparedSide::Before, 0, asked);
     let weir = &read.load.weir;
-    let measured = (weir.ended_ms - weir.started_ms) / 1000.0;
+    let measured = Some((weir.ended_ms - weir.started_ms) / 1000.0);
     if weir.response.count > 0 && sent::QUANTILES.iter().any(|key| answer["load"]["weir"]["response"][key].is_null()) {
         return Err(say!(ANSWER_UNREADABLE, "load.weir.response lacks a latency"));
     }
@@ -97,10 +98,15 @@ pub fn signals(answer: &Value, known: &KnownBlock<'_>) -> Result<Signals, Said> 
         statuses.map(|(_, count)| *count).fold(0, u64::saturating_add),
     );
     let processes = processes(&watched, known, answer);
-    let unread = unread::unread(&watched, known, answer, &processes);
+    let mut unread = unread::unread(&watched, known, answer, &processes);
+    let (course, jumped) = course(&watched.pulses, &answer["load"], known.length_s, known.good);
+    // The load's times are of the machine's clock.
+    let measured = measured.filter(|seconds| *seconds > 0.0 && jumped.is_none());
+    unread.extend(jumped);
     Ok(Signals {
         unread,
-        seconds: if measured > 0.0 { measured } else { read.usage.seconds },
+        course,
+        seconds: measured.unwrap_or(read.usage.seconds),
         load: sent::load(answer, &counters, &hdr, &block, known),
         conf: Conf { groups: served::groups(known.tree, known.spec), ..conf(known.tree, known.is_weir) },
         edge: edge(&watched.ticks, known),

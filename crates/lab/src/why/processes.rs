@@ -66,6 +66,7 @@ pub fn processes(watched: &Watched, known: &KnownBlock<'_>, answer: &Value) -> V
                 }),
                 throttled: throttled(seen),
                 throttled_strip: throttled_strip(seen),
+                memory_max: if process.is_unlimited { None } else { memory_of(spec, &process.host) },
                 memory_full: group("memory_full"),
                 memory_killed,
                 ..used
@@ -119,6 +120,11 @@ fn added(sums: (u64, u64), seen: (u32, u32)) -> (u64, u64) {
 /// A part of all, 0 to 1.
 fn part(some: u64, all: u64) -> f64 {
     (some as f64 / all.max(1) as f64).min(1.0)
+}
+
+fn memory_of(spec: &Spec, host: &str) -> Option<u64> {
+    let mb = spec.hosts.iter().find(|known| known.name == host)?.memory_mb?;
+    Some(mb.saturating_mul(1 << 20))
 }
 
 fn quota_of(spec: &Spec, host: &str) -> Option<f64> {

@@ -2,9 +2,11 @@
 
 mod behind;
 mod blocked;
+mod bursts;
 mod cache;
 mod cpu;
 mod ended;
+mod growing;
 mod inside;
 mod limits;
 mod load;
@@ -41,6 +43,8 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
         cache::RULES,
         network::RULES,
         load::RULES,
+        bursts::RULES,
+        growing::RULES,
         waits::RULES,
     ]
     .into_iter()

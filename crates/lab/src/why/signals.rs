@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::course::Course;
 use super::good::GoodStatuses;
 use super::policies::Policy;
 use crate::said::Said;
@@ -40,6 +41,9 @@ pub struct Signals {
     pub unread: Vec<Said>,
     /// Where threads waited, if `--inside` was given.
     pub inside: Option<Inside>,
+    /// The block in windows.
+    #[serde(skip_serializing_if = "Course::is_long")]
+    pub course: Course,
 }
 
 /// A pool of an application.
@@ -313,6 +317,8 @@ pub struct ProcessSignals {
     pub throttled_strip: Vec<f64>,
     /// Bytes swapped out during the block.
     pub swapped: u64,
+    /// The limit of its cgroup's memory, if there is one.
+    pub memory_max: Option<u64>,
     /// How often its cgroup's memory reached its limit.
     pub memory_full: u64,
     /// How often the kernel killed a process of its cgroup for that.
@@ -599,6 +605,7 @@ impl Signals {
             told: Vec::new(),
             unread: Vec::new(),
             inside: None,
+            course: Course::default(),
         }
     }
 }
