@@ -5,6 +5,13 @@
 use weir_words::texts;
 
 texts! {
+    LABEL_SESSIONS: "sessions", "세션";
+    SESSIONS_ENDED_AT: "at least {0} of the users' sessions took about {1} ms", "사용자 세션의 {0} 이상이 약 {1} ms 걸렸습니다";
+    SCRIPT_HELD_BACK: "{0}; the script offers {1}: {2}", "{0}; 스크립트가 보내려는 것은 {1}건입니다: {2}";
+    HELD_SKIPPED: "{0} users did not begin, because maxVusers of them were there", "maxVusers만큼의 사용자가 있어 사용자 {0}명이 시작하지 못했습니다";
+    HELD_FAILED: "{0} users failed and sent no more", "사용자 {0}명이 실패해 더 보내지 않았습니다";
+    HELD_WAITING: "{0} users still waited for an answer or for their time at the end", "끝날 때 사용자 {0}명이 아직 응답이나 정해진 시간을 기다렸습니다";
+    GOOD_MESSAGES: "{0}; messages: {1} of {2} good (sent, and answered where the script waits for it), {3} received", "{0}; 메시지 {2}건 중 정상 {1}건(보냈고, 스크립트가 기다린 응답이 온 것), 받은 메시지 {3}건";
     LABEL_WHEN: "when", "시점";
     LABEL_GROWTH: "growth", "증가";
     BURSTS_SLOW_REQUESTS: "work that comes and goes makes requests slow or lets them fail while it runs", "있다가 없다가 하는 작업이 실행되는 동안 요청이 느려지거나 실패합니다";

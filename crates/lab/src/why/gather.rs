@@ -421,6 +421,7 @@ mod tests {
             spec: &spec,
             tree: &tree,
             offered: Some(100.0),
+            planned: None,
             length_s: 10.0,
             connections: 8,
             is_closed: false,

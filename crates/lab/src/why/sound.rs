@@ -223,6 +223,7 @@ mod tests {
             spec: &spec,
             tree: &Tree::default(),
             offered: Some(100.0),
+            planned: None,
             length_s: 10.0,
             connections: 8,
             is_closed: false,
@@ -461,7 +462,7 @@ mod tests {
     /// The first number of a value that is negative, or that was not finite: JSON writes such a number as null.
     fn wrong(value: &Value, at: &str) -> Option<String> {
         // Not there, by their own types.
-        const MAY_LACK: [&str; 16] = [
+        const MAY_LACK: [&str; 17] = [
             "worker_processes",
             "worker_connections",
             "worker_rlimit_nofile",
@@ -477,6 +478,7 @@ mod tests {
             "waited",
             "accepts_gzip",
             "is_get",
+            "planned",
             "memory_max",
         ];
         match value {

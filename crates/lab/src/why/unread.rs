@@ -168,6 +168,7 @@ mod tests {
             spec: &spec,
             tree: &tree,
             offered: None,
+            planned: None,
             length_s: 1.0,
             connections: 1,
             is_closed: false,

@@ -237,11 +237,13 @@ fn disk(s: &Signals, process: &ProcessSignals) -> Candidate {
 fn own(s: &Signals, process: &ProcessSignals) -> Candidate {
     let values = s.course.lane(&process.name, |beat| beat.cpu_most);
     let whose = name(process);
+    // Who shares a CPU waits for a part of the time in which it would run. Who mostly waits is another case.
+    let wanted = s.course.lane(&process.name, |beat| beat.cpu_most + beat.waited.min(beat.cpu_most));
     // A thread that runs alone can use one CPU.
     let cpus = if process.threads.len() <= 1 || process.is_node { process.cpus.min(1.0) } else { process.cpus };
     Candidate {
         subject: say!(SUBJECT_OWN_BURSTS, name(process)),
-        high: mask(&values, |used| used >= CPUS_FULL * cpus),
+        high: mask(&wanted, |wanted| wanted >= CPUS_FULL * cpus),
         values,
         rose: Box::new(move |there, other| {
             (texts::LABEL_CPU, say!(CPU_ROSE, whose.clone(), percent(other), percent(there)))
