@@ -136,6 +136,39 @@ pub struct LoadSignals {
     pub cautions: Vec<Said>,
     /// For scripts: successful WebSocket upgrades, and attempts.
     pub upgrades: (u64, u64),
+    /// Messages of WebSocket and Socket.IO.
+    pub messages: Messages,
+    /// Requests and messages that the script offers, if its plan shows it.
+    pub planned: Option<f64>,
+    /// The script's virtual users.
+    pub users: Users,
+    /// How long the sessions of the script's users took: a quantile, and its value in ms.
+    pub sessions: Vec<(f64, f64)>,
+}
+
+/// Messages of WebSocket and Socket.IO. A message is good if it was sent and, where the script waits for an answer or an acknowledgement,
+/// that came.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Messages {
+    /// Messages sent.
+    pub sent: u64,
+    /// The good ones of them.
+    pub good: u64,
+    /// Messages of servers that a step took.
+    pub received: u64,
+}
+
+/// The virtual users of a script.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Users {
+    /// Users that began.
+    pub created: u64,
+    /// Users that went through their whole flow.
+    pub completed: u64,
+    /// Users that failed in it, and sent no more.
+    pub failed: u64,
+    /// Users that did not begin, because `maxVusers` of them were there.
+    pub skipped: u64,
 }
 
 /// The settings of the configuration, as far as rules need them.
@@ -525,6 +558,13 @@ impl Signals {
     /// The share of answers that took about this many ms: from 3 % less to 10 % more.
     pub fn share_near(&self, ms: f64) -> f64 {
         self.share_between(ms * 0.97, ms * 1.10)
+    }
+
+    /// The share of sessions that took about this many ms, as far as their quantiles show it: at least so many.
+    pub fn sessions_near(&self, ms: f64) -> f64 {
+        let near = self.load.sessions.iter().filter(|(_, value)| (ms * 0.97..=ms * 1.10).contains(value));
+        let parts: Vec<f64> = near.map(|(part, _)| *part).collect();
+        parts.last().zip(parts.first()).map_or(0.0, |(last, first)| last - first)
     }
 
     /// The share of answers between two latencies.
