@@ -2,6 +2,7 @@
 
 import random_more as more
 import random_named as named
+import random_time as timed
 import random_unnamed as unnamed
 from random_stack import Kind
 
@@ -70,6 +71,15 @@ NAMED = [
     Kind("fat-head", "nw", more.fat_head),
     Kind("garbled", "nw", more.garbled),
     Kind("cut", "nw", more.cut),
+    Kind("batch-edge", "nw", timed.batch_edge),
+    Kind("batch-app", "nw", timed.batch_app),
+    Kind("runtime-pauses", "nw", timed.runtime_pauses),
+    Kind("runtime-collects", "nw", timed.runtime_collects),
+    Kind("disk-flush", "nw", timed.disk_flush),
+    Kind("leak-files", "nw", timed.leak_files),
+    Kind("leak-memory", "nw", timed.leak_memory),
+    Kind("leak-memory-slow", "nw", timed.leak_memory_slow),
+    Kind("grows-longer", "nw", timed.grows_longer),
 ]
 UNNAMED = [
     Kind("pool-untold", "nw", unnamed.pool_untold),
@@ -110,5 +120,7 @@ HEALTHY_KINDS = [
     Kind("healthy-cached", "nw", more.healthy_cached),
     Kind("healthy-slow", "nw", more.healthy_slow),
     Kind("healthy-uploads", "nw", more.healthy_uploads),
+    Kind("healthy-job", "nw", timed.healthy_job),
+    Kind("healthy-warming", "nw", timed.healthy_warming),
 ]
 KINDS = [*HEALTHY_KINDS, *NAMED, *UNNAMED]
