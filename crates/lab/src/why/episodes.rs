@@ -12,13 +12,15 @@ const SLOW_FACTOR: f64 = 2.0;
 const SLOW_LEAST_MS: f64 = 20.0;
 /// A window in which at least this part of the requests fails, beyond the usual part, is bad.
 const FAILED_PART: f64 = 0.05;
-/// Windows after an episode that still belong to it: requests that waited are answered then. A long episode leaves a longer queue.
+/// Windows after an episode that still belong to it: requests that waited are answered then. As long as these are bad, more do.
 const AFTER: usize = 2;
 /// The part of the episodes that has to come with bad windows, and of the bad windows that has to come with an episode: three of four, so
 /// that one of the usual three or four times may be a miss.
 const TOGETHER: f64 = 0.75;
-/// The largest probability by chance of as many bad windows within the episodes.
-const P_MAX: f64 = 0.01;
+/// The usual window is at this part of all, from the fastest on: as many as two of three may be slow, with those that drain a queue.
+const USUAL: f64 = 1.0 / 3.0;
+/// The largest probability that the windows of episodes are as slow, or fail as often, by chance: one in a hundred, for two questions.
+const P_MAX: f64 = 0.005;
 /// Least number of windows outside of episodes.
 const ELSE_MIN: usize = 4;
 /// Requests in episodes may be more than else by this factor. Beyond it, the load itself comes in bursts.
@@ -43,20 +45,25 @@ pub struct Episodes {
     pub bad: usize,
 }
 
+/// The usual value.
+fn usual(mut known: Vec<f64>) -> Option<f64> {
+    known.sort_by(f64::total_cmp);
+    known.get((known.len() as f64 * USUAL) as usize).copied()
+}
+
 /// The windows whose requests were slow or failed, compared with the usual window. `slow`: a quantile of the latency, ms.
 pub fn bad(slow: &[Option<f64>], failed: &[(f64, f64)]) -> Vec<bool> {
-    let known: Vec<f64> = slow.iter().copied().flatten().collect();
-    let usual = if known.is_empty() { f64::INFINITY } else { stats::median(&known) };
+    let usual = usual(slow.iter().copied().flatten().collect()).unwrap_or(f64::INFINITY);
     let share = |(failed, sent): &(f64, f64)| failed / sent.max(1.0);
     let shares: Vec<f64> = failed.iter().map(share).collect();
-    let often = if shares.is_empty() { 0.0 } else { stats::median(&shares) };
+    let often = self::usual(shares.clone()).unwrap_or(0.0);
     let is_slow = |ms: &Option<f64>| ms.is_some_and(|ms| ms > SLOW_FACTOR * usual && ms > usual + SLOW_LEAST_MS);
     let is_failing = |at: usize| shares.get(at).is_some_and(|share| *share > often + FAILED_PART);
     slow.iter().enumerate().map(|(at, ms)| is_slow(ms) || is_failing(at)).collect()
 }
 
 /// The episodes of what is high, if bad windows come with them and hardly without them. One window in between ends no episode.
-pub fn together(high: &[bool], bad: &[bool], sent: &[f64]) -> Option<Episodes> {
+pub fn together(high: &[bool], bad: &[bool], slow: &[Option<f64>], sent: &[f64]) -> Option<Episodes> {
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for at in high.iter().enumerate().filter(|(_, is_high)| **is_high).map(|(at, _)| at) {
         match runs.last_mut().filter(|(_, last)| at - *last <= 2) {
@@ -64,8 +71,8 @@ pub fn together(high: &[bool], bad: &[bool], sent: &[f64]) -> Option<Episodes> {
             None => runs.push((at, at)),
         }
     }
-    let until = |(first, last): &(usize, usize)| last + AFTER.max(last - first + 1);
     let is_bad = |at: usize| bad.get(at).copied().unwrap_or(false);
+    let until = |(_, last): &(usize, usize)| last + AFTER + (last + AFTER + 1..bad.len()).take_while(|at| is_bad(*at)).count();
     // What comes of the last one may be answered after the last window.
     let is_cut = |run: &(usize, usize)| run.1 + AFTER >= high.len() && !(run.0..high.len()).any(is_bad);
     runs.pop_if(|run| is_cut(run));
@@ -82,8 +89,18 @@ pub fn together(high: &[bool], bad: &[bool], sent: &[f64]) -> Option<Episodes> {
     if !is_episodic || bad_within == 0 || !comes_with {
         return None;
     }
+    // For chance, the area is one that does not depend on what is bad.
+    let is_near = |at: usize| runs.iter().any(|run| (run.0..=run.1 + AFTER).contains(&at));
+    let known = |is_inside: bool| {
+        let own = slow.iter().enumerate().filter(|(at, _)| is_near(*at) == is_inside);
+        own.filter_map(|(_, ms)| *ms).collect::<Vec<f64>>()
+    };
+    let p = stats::larger_p(&known(false), &known(true));
+    // Where requests fail, their latencies may be as usual.
+    let near = count(&is_near);
+    let bad_near = count(&|at| is_bad(at) && is_near(at));
     let pair = |part: usize, all: usize| (part as u64, all as u64);
-    let p = stats::fisher_mid_p(pair(bad_within, of_area), pair(all_bad - bad_within, rest));
+    let p = p.min(stats::fisher_mid_p(pair(bad_near, near), pair(all_bad - bad_near, high.len() - near)));
     let mean = |of: &dyn Fn(usize) -> bool| {
         let sent: Vec<f64> = sent.iter().enumerate().filter(|(at, _)| of(*at)).map(|(_, sent)| *sent).collect();
         sent.iter().sum::<f64>() / sent.len().max(1) as f64
@@ -143,8 +160,13 @@ mod tests {
         (high, bad, vec![20.0; windows])
     }
 
+    /// Latencies that are as the windows are.
+    fn ms(bad: &[bool]) -> Vec<Option<f64>> {
+        bad.iter().map(|is_bad| Some(if *is_bad { 300.0 } else { 10.0 })).collect()
+    }
+
     fn words(high: &[bool], bad: &[bool]) -> Option<String> {
-        let found = together(high, bad, &vec![20.0; high.len()])?;
+        let found = together(high, bad, &ms(bad), &vec![20.0; high.len()])?;
         Some(found.in_words(|at| at as f64 * 0.25, 0.25).en().to_owned())
     }
 
@@ -171,14 +193,14 @@ mod tests {
     #[test]
     fn what_changes_nothing_is_no_episode() {
         let (high, bad, sent) = rhythm(40, 12);
-        assert_eq!(together(&high, &[false; 40], &sent), None, "a harmless job");
-        assert_eq!(together(&vec![true; 40], &bad, &sent), None, "it is always high");
+        assert_eq!(together(&high, &[false; 40], &ms(&[false; 40]), &sent), None, "a harmless job");
+        assert_eq!(together(&vec![true; 40], &bad, &ms(&bad), &sent), None, "it is always high");
         // As many bad windows, elsewhere.
         let elsewhere: Vec<bool> = (0..40).map(|at| at % 12 == 10 || at % 12 == 11).collect();
-        assert_eq!(together(&high, &elsewhere, &sent), None);
+        assert_eq!(together(&high, &elsewhere, &ms(&elsewhere), &sent), None);
         // The load itself comes in bursts.
         let bursts: Vec<f64> = high.iter().map(|high| if *high { 60.0 } else { 20.0 }).collect();
-        assert_eq!(together(&high, &bad, &bursts), None);
+        assert_eq!(together(&high, &bad, &ms(&bad), &bursts), None);
     }
 
     /// Windows that are high or bad by chance, each one of six.
@@ -187,9 +209,11 @@ mod tests {
         let mut rng = fastrand::Rng::with_seed(7);
         let found = (0..2_000).filter(|_| {
             let mut coins = || (0..32).map(|_| rng.u8(..6) == 0).collect::<Vec<bool>>();
-            together(&coins(), &coins(), &[20.0; 32]).is_some()
+            let (high, bad) = (coins(), coins());
+            together(&high, &bad, &ms(&bad), &[20.0; 32]).is_some()
         });
-        assert!(found.count() <= 10);
+        let count = found.count();
+        assert!(count <= 10, "{count}");
     }
 
     #[test]

@@ -66,7 +66,7 @@ fn bursts(s: &Signals) -> Option<FiredRule> {
     let sent: Vec<f64> = course.windows.iter().map(|window| window.sent).collect();
     let bad = bad(&slow, &failed);
     let found = candidates(s).into_iter().filter_map(|one| {
-        let found = together(&one.high, &bad, &sent)?;
+        let found = together(&one.high, &bad, &slow, &sent)?;
         let (there, other) = (inside(&one.values, &one.high, true)?, inside(&one.values, &found.area, false)?);
         // A standstill is low where others are high.
         (there >= CONTRAST * other || other >= CONTRAST * there).then_some((one, found, there, other))
