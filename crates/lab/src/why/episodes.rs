@@ -10,6 +10,8 @@ const HIGH_MOST: f64 = 0.5;
 /// A window is slow from this factor above the usual on, and by at least [`SLOW_LEAST_MS`]: as in `quiet`, where less is noise.
 const SLOW_FACTOR: f64 = 2.0;
 const SLOW_LEAST_MS: f64 = 20.0;
+/// A window with at most this part of the usual answers had none.
+const ANSWERED_PART: f64 = 0.1;
 /// A window in which at least this part of the requests fails, beyond the usual part, is bad.
 const FAILED_PART: f64 = 0.05;
 /// Windows after an episode that still belong to it: requests that waited are answered then. As long as these are bad, more do.
@@ -29,6 +31,19 @@ const SENT_FACTOR: f64 = 1.25;
 const EVEN: f64 = 0.25;
 /// How often something is seen before it is said to recur.
 pub const RECURS: usize = 3;
+
+/// The windows of a load, compared with the usual one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Load {
+    /// Whether requests were slow or failed.
+    pub slow: Vec<bool>,
+    /// Whether no answers came, although requests wait.
+    pub none: Vec<bool>,
+    /// A quantile of the latencies, ms. Where no answers came, it is endless.
+    pub ms: Vec<Option<f64>>,
+    /// Requests sent.
+    pub sent: Vec<f64>,
+}
 
 /// Windows in which something was high, and the bad windows that came with it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -62,8 +77,30 @@ pub fn bad(slow: &[Option<f64>], failed: &[(f64, f64)]) -> Vec<bool> {
     slow.iter().enumerate().map(|(at, ms)| is_slow(ms) || is_failing(at)).collect()
 }
 
+impl Load {
+    /// `ms`: a quantile of the latency. `counts`: requests sent, answered and failed.
+    pub fn of(ms: &[Option<f64>], counts: &[[f64; 3]]) -> Load {
+        let answers = usual(counts.iter().map(|[_, answered, _]| *answered).collect()).unwrap_or(0.0);
+        let is_none = |[sent, answered, _]: &[f64; 3]| *sent > 0.0 && *answered <= ANSWERED_PART * answers;
+        let none: Vec<bool> = counts.iter().map(is_none).collect();
+        let failed: Vec<(f64, f64)> = counts.iter().map(|[sent, _, failed]| (*failed, *sent)).collect();
+        let waits = ms.iter().zip(&none).map(|(ms, is_none)| if *is_none { Some(f64::MAX) } else { *ms });
+        Load {
+            slow: bad(ms, &failed),
+            ms: waits.collect(),
+            none,
+            sent: counts.iter().map(|[sent, ..]| *sent).collect(),
+        }
+    }
+}
+
 /// The episodes of what is high, if bad windows come with them and hardly without them. One window in between ends no episode.
-pub fn together(high: &[bool], bad: &[bool], slow: &[Option<f64>], sent: &[f64]) -> Option<Episodes> {
+/// `is_none_felt`: windows without answers are bad by themselves. For what is defined by missing answers, some requests have to be slow.
+pub fn together(high: &[bool], load: &Load, is_none_felt: bool) -> Option<Episodes> {
+    let slow = &load.ms;
+    let bad: Vec<bool> = load.slow.iter().zip(&load.none).map(|(slow, none)| *slow || *none).collect();
+    let felt = if is_none_felt { &bad } else { &load.slow };
+    let sent = &load.sent;
     let mut runs: Vec<(usize, usize)> = Vec::new();
     for at in high.iter().enumerate().filter(|(_, is_high)| **is_high).map(|(at, _)| at) {
         match runs.last_mut().filter(|(_, last)| at - *last <= 2) {
@@ -74,7 +111,8 @@ pub fn together(high: &[bool], bad: &[bool], slow: &[Option<f64>], sent: &[f64])
     let is_bad = |at: usize| bad.get(at).copied().unwrap_or(false);
     let until = |(_, last): &(usize, usize)| last + AFTER + (last + AFTER + 1..bad.len()).take_while(|at| is_bad(*at)).count();
     // What comes of the last one may be answered after the last window.
-    let is_cut = |run: &(usize, usize)| run.1 + AFTER >= high.len() && !(run.0..high.len()).any(is_bad);
+    let is_felt = |at: usize| felt.get(at).copied().unwrap_or(false);
+    let is_cut = |run: &(usize, usize)| run.1 + AFTER >= high.len() && !(run.0..high.len()).any(is_felt);
     runs.pop_if(|run| is_cut(run));
     let within = |at: usize| runs.iter().any(|(first, last)| (*first..=*last).contains(&at));
     let area: Vec<bool> = (0..high.len()).map(|at| runs.iter().any(|run| (run.0..=until(run)).contains(&at))).collect();
@@ -82,7 +120,7 @@ pub fn together(high: &[bool], bad: &[bool], slow: &[Option<f64>], sent: &[f64])
     let is_in = |at: usize| area.get(at).copied().unwrap_or(false);
     let (of_high, of_area) = (count(&within), count(&is_in));
     let (all_bad, bad_within) = (count(&is_bad), count(&|at| is_bad(at) && is_in(at)));
-    let hit = runs.iter().filter(|run| (run.0..=until(run)).any(is_bad)).count();
+    let hit = runs.iter().filter(|run| (run.0..=until(run)).any(is_felt)).count();
     let rest = high.len() - of_area;
     let is_episodic = !runs.is_empty() && of_high as f64 <= HIGH_MOST * high.len() as f64 && rest >= ELSE_MIN;
     let comes_with = hit as f64 >= TOGETHER * runs.len() as f64 && bad_within as f64 >= TOGETHER * all_bad as f64;
@@ -154,25 +192,26 @@ mod tests {
     use super::*;
 
     /// High for two windows of each `every`; the window after the beginning, and the next, are bad.
-    fn rhythm(windows: usize, every: usize) -> (Vec<bool>, Vec<bool>, Vec<f64>) {
+    fn rhythm(windows: usize, every: usize) -> (Vec<bool>, Vec<bool>) {
         let high = (0..windows).map(|at| at % every == 3 || at % every == 4).collect();
         let bad = (0..windows).map(|at| at % every == 4 || at % every == 5).collect();
-        (high, bad, vec![20.0; windows])
+        (high, bad)
     }
 
-    /// Latencies that are as the windows are.
-    fn ms(bad: &[bool]) -> Vec<Option<f64>> {
-        bad.iter().map(|is_bad| Some(if *is_bad { 300.0 } else { 10.0 })).collect()
+    /// A load whose windows are so.
+    fn load(bad: &[bool]) -> Load {
+        let ms: Vec<Option<f64>> = bad.iter().map(|is_bad| Some(if *is_bad { 300.0 } else { 10.0 })).collect();
+        Load::of(&ms, &vec![[20.0, 20.0, 0.0]; bad.len()])
     }
 
     fn words(high: &[bool], bad: &[bool]) -> Option<String> {
-        let found = together(high, bad, &ms(bad), &vec![20.0; high.len()])?;
+        let found = together(high, &load(bad), true)?;
         Some(found.in_words(|at| at as f64 * 0.25, 0.25).en().to_owned())
     }
 
     #[test]
     fn a_period_is_claimed_of_three_times_alone() {
-        let (high, bad, _) = rhythm(44, 12);
+        let (high, bad) = rhythm(44, 12);
         assert_eq!(words(&high, &bad).unwrap(), "every 3.00 s, for 0.500 s: 4 times from 0.750 s on");
         assert_eq!(words(&high[..24], &bad[..24]).unwrap(), "twice, from 0.750 s to 1.25 s and from 3.75 s to 4.25 s");
         // Three times, at 0.75, 3.25 and 10 s.
@@ -184,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_missed_time_does_not_change_the_period() {
-        let (mut high, mut bad, _) = rhythm(80, 12);
+        let (mut high, mut bad) = rhythm(80, 12);
         high[27..=28].fill(false);
         bad[28..=29].fill(false);
         assert!(words(&high, &bad).unwrap().starts_with("every 3.00 s"), "{:?}", words(&high, &bad));
@@ -192,15 +231,27 @@ mod tests {
 
     #[test]
     fn what_changes_nothing_is_no_episode() {
-        let (high, bad, sent) = rhythm(40, 12);
-        assert_eq!(together(&high, &[false; 40], &ms(&[false; 40]), &sent), None, "a harmless job");
-        assert_eq!(together(&vec![true; 40], &bad, &ms(&bad), &sent), None, "it is always high");
+        let (high, bad) = rhythm(40, 12);
+        assert_eq!(together(&high, &load(&[false; 40]), true), None, "a harmless job");
+        assert_eq!(together(&[true; 40], &load(&bad), true), None, "it is always high");
         // As many bad windows, elsewhere.
         let elsewhere: Vec<bool> = (0..40).map(|at| at % 12 == 10 || at % 12 == 11).collect();
-        assert_eq!(together(&high, &elsewhere, &ms(&elsewhere), &sent), None);
+        assert_eq!(together(&high, &load(&elsewhere), true), None);
         // The load itself comes in bursts.
-        let bursts: Vec<f64> = high.iter().map(|high| if *high { 60.0 } else { 20.0 }).collect();
-        assert_eq!(together(&high, &bad, &ms(&bad), &bursts), None);
+        let sent = high.iter().map(|high| if *high { 60.0 } else { 20.0 }).collect();
+        assert_eq!(together(&high, &Load { sent, ..load(&bad) }, true), None);
+    }
+
+    /// An application that stands still: no answer comes for two windows, and in the next one all that waited come late.
+    #[test]
+    fn a_standstill_is_felt_by_those_who_wait() {
+        let still: Vec<bool> = (0..40).map(|at| at % 12 == 3 || at % 12 == 4).collect();
+        let counts: Vec<[f64; 3]> = still.iter().map(|still| [20.0, if *still { 0.0 } else { 20.0 }, 0.0]).collect();
+        let late = |ms: f64| (0..40).map(move |at| (at % 12 != 3 && at % 12 != 4).then_some(if at % 12 == 5 { ms } else { 10.0 }));
+        let load = |ms: f64| Load::of(&late(ms).collect::<Vec<_>>(), &counts);
+        assert_eq!(together(&still, &load(480.0), false).map(|found| found.hit), Some(3));
+        // Answers that come in waves: nobody waits longer than usual.
+        assert_eq!(together(&still, &load(11.0), false), None);
     }
 
     /// Windows that are high or bad by chance, each one of six.
@@ -210,7 +261,7 @@ mod tests {
         let found = (0..2_000).filter(|_| {
             let mut coins = || (0..32).map(|_| rng.u8(..6) == 0).collect::<Vec<bool>>();
             let (high, bad) = (coins(), coins());
-            together(&high, &bad, &ms(&bad), &[20.0; 32]).is_some()
+            together(&high, &load(&bad), true).is_some()
         });
         let count = found.count();
         assert!(count <= 10, "{count}");

@@ -6,7 +6,7 @@ use crate::said::{Said, Text, say};
 use crate::texts;
 use crate::watch::Beat;
 use crate::why::course::{Course, Window, middle};
-use crate::why::episodes::{Episodes, RECURS, bad, together};
+use crate::why::episodes::{Episodes, Load, RECURS, together};
 use crate::why::rule::{FiredRule, Rule, Squeeze, Tier, percent};
 use crate::why::signals::{ProcessSignals, Role, Signals};
 
@@ -57,16 +57,18 @@ struct Candidate {
     waits: Option<(Said, Vec<Option<f64>>)>,
     squeeze: Option<Squeeze>,
     knob: Said,
+    /// It is defined by answers that do not come.
+    is_of_answers: bool,
 }
 
 fn bursts(s: &Signals) -> Option<FiredRule> {
     let course = &s.course;
     let slow = course.slow(s.load.is_closed);
-    let failed: Vec<(f64, f64)> = course.windows.iter().map(|window| (window.failed, window.sent)).collect();
-    let sent: Vec<f64> = course.windows.iter().map(|window| window.sent).collect();
-    let bad = bad(&slow, &failed);
+    let counts: Vec<[f64; 3]> =
+        course.windows.iter().map(|window| [window.sent, window.answered, window.failed]).collect();
+    let load = Load::of(&slow, &counts);
     let found = candidates(s).into_iter().filter_map(|one| {
-        let found = together(&one.high, &bad, &slow, &sent)?;
+        let found = together(&one.high, &load, !one.is_of_answers)?;
         let (there, other) = (inside(&one.values, &one.high, true)?, inside(&one.values, &found.area, false)?);
         // A standstill is low where others are high.
         (there >= CONTRAST * other || other >= CONTRAST * there).then_some((one, found, there, other))
@@ -81,7 +83,7 @@ fn bursts(s: &Signals) -> Option<FiredRule> {
         let (there, other) = (inside(waits, &one.high, true)?, inside(waits, &episodes.area, false)?);
         Some(say!(WAIT_FOR_CPU_ROSE, name, percent(there.min(1.0)), percent(other.min(1.0))))
     });
-    let is_hit = |at: usize| bad.get(at).copied().unwrap_or(false);
+    let is_hit = |at: usize| load.slow.get(at).copied().unwrap_or(false);
     let of_bad: Vec<Option<f64>> = slow.iter().enumerate().filter(|(at, _)| is_hit(*at)).map(|(_, ms)| *ms).collect();
     let of_rest: Vec<Option<f64>> = slow.iter().enumerate().filter(|(at, _)| !is_hit(*at)).map(|(_, ms)| *ms).collect();
     let quantile = if s.load.is_closed { "max" } else { "p95" };
@@ -94,7 +96,7 @@ fn bursts(s: &Signals) -> Option<FiredRule> {
             texts::LABEL_LATENCY,
             ms.map_or_else(Said::default, |(slow, usual)| say!(SLOW_WHILE, quantile, digits(slow), digits(usual))),
         )
-        .with(texts::LABEL_FAILED, failures(&failed, &episodes))
+        .with(texts::LABEL_FAILED, failures(&counts, &episodes))
         .with(texts::LABEL_NEAR, say!(COINCIDES, episodes.hit, episodes.runs.len(), episodes.bad_within, episodes.bad));
     let found = match one.squeeze {
         Some(squeeze) => found.squeezed(squeeze),
@@ -110,10 +112,10 @@ fn inside(values: &[Option<f64>], mask: &[bool], is_inside: bool) -> Option<f64>
 }
 
 /// Failed requests in the episodes and else; nothing if there are few.
-fn failures(failed: &[(f64, f64)], episodes: &Episodes) -> Said {
+fn failures(counts: &[[f64; 3]], episodes: &Episodes) -> Said {
     let sum = |is_inside: bool| {
-        let own = failed.iter().zip(&episodes.area).filter(|(_, is_in)| **is_in == is_inside);
-        own.fold((0.0, 0.0), |sum, ((failed, sent), _)| (sum.0 + failed, sum.1 + sent))
+        let own = counts.iter().zip(&episodes.area).filter(|(_, is_in)| **is_in == is_inside);
+        own.fold((0.0, 0.0), |sum, ([sent, _, failed], _)| (sum.0 + failed, sum.1 + sent))
     };
     let (within, other) = (sum(true), sum(false));
     if within.0 < 1.0 {
@@ -163,6 +165,7 @@ fn steal(s: &Signals) -> Option<Candidate> {
         waits: None,
         squeeze: None,
         knob: say!(MACHINE_WITHOUT_STEAL),
+        is_of_answers: false,
     })
 }
 
@@ -178,6 +181,7 @@ fn links(s: &Signals) -> Vec<Candidate> {
             waits: None,
             squeeze: None,
             knob: say!(FIND_WHAT_IS_SENT),
+            is_of_answers: false,
         })
     };
     s.hosts.iter().filter_map(one).collect()
@@ -194,6 +198,7 @@ fn throttled(s: &Signals, process: &ProcessSignals) -> Option<Candidate> {
         waits: None,
         squeeze: None,
         knob: say!(LARGER_QUOTA_FOR_BURSTS, name(process)),
+        is_of_answers: false,
     })
 }
 
@@ -215,6 +220,7 @@ fn neighbour(s: &Signals, victim: &ProcessSignals, other: &ProcessSignals) -> Ca
         waits: Some((name(victim), waits)),
         squeeze: Some(Squeeze::Neighbour(victim.name.clone(), other.name.clone())),
         knob: say!(MOVE_THE_WORK, name(other)),
+        is_of_answers: false,
     }
 }
 
@@ -231,6 +237,7 @@ fn disk(s: &Signals, process: &ProcessSignals) -> Candidate {
         waits: None,
         squeeze: None,
         knob: say!(SPREAD_THE_WRITES, name(process)),
+        is_of_answers: false,
     }
 }
 
@@ -251,6 +258,7 @@ fn own(s: &Signals, process: &ProcessSignals) -> Candidate {
         waits: None,
         squeeze: None,
         knob: say!(SPREAD_THE_WORK, name(process)),
+        is_of_answers: false,
     }
 }
 
@@ -287,6 +295,7 @@ fn still(s: &Signals) -> Option<Candidate> {
         waits: None,
         squeeze: None,
         knob: say!(FIND_THE_STANDSTILL, name(app)),
+        is_of_answers: true,
     })
 }
 
