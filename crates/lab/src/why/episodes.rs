@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(bad(&slow, &none), [false, false, true, false, false, false, false]);
         let mut failed = none.clone();
         failed[5] = (4.0, 20.0);
-        assert!(bad(&slow, &failed)[5] && !bad(&slow, &vec![(4.0, 20.0); 7])[5]);
+        assert!(bad(&slow, &failed)[5] && !bad(&slow, &[(4.0, 20.0); 7])[5]);
         assert_eq!(bad(&[None, None], &[]), [false, false]);
     }
 }

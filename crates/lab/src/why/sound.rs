@@ -133,7 +133,8 @@ fn machine(ticks: &mut [Tick]) -> Option<Said> {
 /// Why the edge's account is unknown: a total falls, or it does not count the requests of this load.
 fn account(ticks: &[Tick], known: &KnownBlock<'_>, answered: u64) -> Option<Said> {
     let there = || ticks.iter().filter(|tick| tick.account.is_there);
-    let totals: [(&str, fn(&Account) -> u64); 5] = [
+    type Total = fn(&Account) -> u64;
+    let totals: [(&str, Total); 5] = [
         ("accepted", |a| a.accepted),
         ("requests", |a| a.requests),
         ("handshakes", |a| a.handshakes),
@@ -143,7 +144,7 @@ fn account(ticks: &[Tick], known: &KnownBlock<'_>, answered: u64) -> Option<Said
     if let Some((name, _)) = totals.iter().find(|(_, of)| falls(there().map(|tick| of(&tick.account)))) {
         return Some(say!(ACCOUNT_FELL, *name));
     }
-    let (first, last) = (there().next()?, there().last()?);
+    let (first, last) = (there().next()?, there().next_back()?);
     let counted = last.account.requests.saturating_sub(first.account.requests);
     let is_whole = known.is_direct && first.at_ms <= BEGINS_MS && answered >= ANSWERS_MIN;
     (is_whole && (counted as f64) < COUNTED_MIN * answered as f64).then(|| say!(ACCOUNT_OF_ANOTHER, counted, answered))
