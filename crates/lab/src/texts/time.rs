@@ -7,6 +7,8 @@ use weir_words::texts;
 texts! {
     LABEL_SESSIONS: "sessions", "세션";
     SESSIONS_ENDED_AT: "at least {0} of the users' sessions took about {1} ms", "사용자 세션의 {0} 이상이 약 {1} ms 걸렸습니다";
+    TUNNELS_LIVED: "{0} of {1} tunnels lived for about {2} ms", "터널 {1}개의 {0}가 약 {2} ms 동안 열려 있었습니다";
+    ONLY_MESSAGES: "messages: {0} of {1} good (sent, and answered where the script waits for it), {2} received", "메시지 {1}건 중 정상 {0}건(보냈고, 스크립트가 기다린 응답이 온 것), 받은 메시지 {2}건";
     SCRIPT_HELD_BACK: "{0}; the script offers {1}: {2}", "{0}; 스크립트가 보내려는 것은 {1}건입니다: {2}";
     HELD_SKIPPED: "{0} users did not begin, because maxVusers of them were there", "maxVusers만큼의 사용자가 있어 사용자 {0}명이 시작하지 못했습니다";
     HELD_FAILED: "{0} users failed and sent no more", "사용자 {0}명이 실패해 더 보내지 않았습니다";

@@ -12,6 +12,8 @@ use weir_net::worker;
 
 use super::account::{Account, Acted, UpstreamPeer};
 
+/// The status of an upgraded connection (RFC 9110, 15.2.2).
+const UPGRADED: u16 = 101;
 /// The longest line that is read. nginx cuts its lines at 2048.
 const LINE_MAX: usize = 4096;
 /// Most servers that are counted separately.
@@ -97,6 +99,9 @@ fn add(sums: &mut Account, text: &str) -> Option<()> {
     sums.handshakes += u64::from(is_shaken);
     sums.resumed += u64::from(is_shaken && is_resumed);
     step(sums, "total", time);
+    if status == UPGRADED {
+        *sums.lives.entry(rounded(time / 1000)).or_default() += 1;
+    }
     // If no server is live, nginx logs the name of the upstream in place of an address. nginx:
     // ngx_http_upstream_connect(), `u->state->peer = u->peer.name` on NGX_BUSY.
     let tries = addresses.iter().filter(|address| is_server(address)).count() as u64;
@@ -125,7 +130,8 @@ fn add(sums: &mut Account, text: &str) -> Option<()> {
         if let Some(header) = header {
             step(sums, "wait", header.saturating_sub(connect.unwrap_or(0)));
         }
-        if let Some((header, response)) = header.zip(response) {
+        // A tunnel lives as long as its sides want: it is no body that takes so long.
+        if let Some((header, response)) = header.zip(response).filter(|_| status != UPGRADED) {
             step(sums, "body", response.saturating_sub(header));
         }
         upstream_us += response.unwrap_or(0);
@@ -153,6 +159,15 @@ fn add(sums: &mut Account, text: &str) -> Option<()> {
         *sums.errors.entry(status.to_string()).or_default() += 1;
     }
     Some(())
+}
+
+/// A number with its first two digits alone, so that there are few different ones.
+fn rounded(ms: u64) -> u64 {
+    let mut unit = 1;
+    while ms / unit >= 100 {
+        unit *= 10;
+    }
+    ms / unit * unit
 }
 
 /// Counts the reasons for which an answer may not be stored, each once.
@@ -234,6 +249,17 @@ mod tests {
         assert_eq!(sums.errors, [("502".to_owned(), 1)].into());
         assert_eq!(add(&mut sums, "something else"), None);
         assert_eq!(add(&mut sums, "weirwhy|2"), None);
+    }
+
+    #[test]
+    fn a_tunnel_has_a_life_and_no_body() {
+        let mut sums = Account::default();
+        for time in ["2.004", "2.031", "0.512"] {
+            add(&mut sums, &format!("weirwhy|101|{time}|10.0.0.1:80|101|0.000|0.003|{time}|-|.|1|-")).unwrap();
+        }
+        assert_eq!(sums.lives, [(510, 1), (2000, 2)].into());
+        assert_eq!((sums.steps.get("body"), sums.steps["wait"].0), (None, 3));
+        assert_eq!([7, 99, 104, 59_999].map(rounded), [7, 99, 100, 59_000]);
     }
 
     /// The upstream's name stands in the log if no server was tried: it is not a failing server.

@@ -109,7 +109,8 @@ pub fn together(high: &[bool], load: &Load, is_none_felt: bool) -> Option<Episod
         }
     }
     let is_bad = |at: usize| bad.get(at).copied().unwrap_or(false);
-    let until = |(_, last): &(usize, usize)| last + AFTER + (last + AFTER + 1..bad.len()).take_while(|at| is_bad(*at)).count();
+    let until =
+        |(_, last): &(usize, usize)| last + AFTER + (last + AFTER + 1..bad.len()).take_while(|at| is_bad(*at)).count();
     // What comes of the last one may be answered after the last window.
     let is_felt = |at: usize| felt.get(at).copied().unwrap_or(false);
     let is_cut = |run: &(usize, usize)| run.1 + AFTER >= high.len() && !(run.0..high.len()).any(is_felt);
@@ -247,7 +248,9 @@ mod tests {
     fn a_standstill_is_felt_by_those_who_wait() {
         let still: Vec<bool> = (0..40).map(|at| at % 12 == 3 || at % 12 == 4).collect();
         let counts: Vec<[f64; 3]> = still.iter().map(|still| [20.0, if *still { 0.0 } else { 20.0 }, 0.0]).collect();
-        let late = |ms: f64| (0..40).map(move |at| (at % 12 != 3 && at % 12 != 4).then_some(if at % 12 == 5 { ms } else { 10.0 }));
+        let late = |ms: f64| {
+            (0..40).map(move |at| (at % 12 != 3 && at % 12 != 4).then_some(if at % 12 == 5 { ms } else { 10.0 }))
+        };
         let load = |ms: f64| Load::of(&late(ms).collect::<Vec<_>>(), &counts);
         assert_eq!(together(&still, &load(480.0), false).map(|found| found.hit), Some(3));
         // Answers that come in waves: nobody waits longer than usual.

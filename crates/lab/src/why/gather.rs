@@ -158,14 +158,15 @@ fn edge(ticks: &[Tick], known: &KnownBlock<'_>) -> EdgeSignals {
         limits: limits(&told),
         errors: since_map(&now.errors, &then.errors),
         policies: policies_since(&now.policies, &then.policies),
-        own: since_statuses(&now.own, &then.own),
-        given: since_statuses(&now.given, &then.given),
+        own: since_counts(&now.own, &then.own),
+        given: since_counts(&now.given, &then.given),
         no_server: since(|a| a.no_server),
+        lives: since_counts(&now.lives, &then.lives),
     }
 }
 
-fn since_statuses(now: &BTreeMap<u16, u64>, then: &BTreeMap<u16, u64>) -> BTreeMap<u16, u64> {
-    let since = |(status, count): (&u16, &u64)| (*status, count.saturating_sub(then.get(status).copied().unwrap_or(0)));
+fn since_counts<K: Ord + Copy>(now: &BTreeMap<K, u64>, then: &BTreeMap<K, u64>) -> BTreeMap<K, u64> {
+    let since = |(of, count): (&K, &u64)| (*of, count.saturating_sub(then.get(of).copied().unwrap_or(0)));
     now.iter().map(since).filter(|(_, count)| *count > 0).collect()
 }
 

@@ -471,6 +471,7 @@ fn answers(load: &Value, language: Language) -> String {
     let messages = ["good", "sent", "received"].map(|name| load["messages"][name].as_u64().unwrap_or(0));
     match messages {
         [_, 0, _] => said,
+        [well, sent, received] if codes == 0 => say!(ONLY_MESSAGES, well, sent, received),
         [well, sent, received] => say!(GOOD_MESSAGES, said, well, sent, received),
     }
     .say(language)
@@ -603,6 +604,8 @@ mod tests {
         let mut load = serde_json::to_value(Signals::quiet().load).unwrap_or_default();
         load["messages"] = json!({"sent": 80, "good": 74, "received": 75});
         let text = answers(&load, Language::English);
+        load["statuses"] = json!({});
+        assert!(answers(&load, Language::English).starts_with("messages: 74 of 80 good"));
         assert!(
             text.ends_with("messages: 74 of 80 good (sent, and answered where the script waits for it), 75 received"),
             "{text}"

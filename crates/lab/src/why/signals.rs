@@ -298,6 +298,8 @@ pub struct EdgeSignals {
     pub given: BTreeMap<u16, u64>,
     /// Requests for which the upstream had no live server.
     pub no_server: u64,
+    /// Lives of upgraded connections that ended in the block: ms, rounded down to two digits, and their number.
+    pub lives: BTreeMap<u64, u64>,
 }
 
 /// The role of a process in the stack.
@@ -565,6 +567,13 @@ impl Signals {
         let near = self.load.sessions.iter().filter(|(_, value)| (ms * 0.97..=ms * 1.10).contains(value));
         let parts: Vec<f64> = near.map(|(part, _)| *part).collect();
         parts.last().zip(parts.first()).map_or(0.0, |(last, first)| last - first)
+    }
+
+    /// The share of upgraded connections that lived about this many ms.
+    pub fn lives_near(&self, ms: f64) -> f64 {
+        let all: u64 = self.edge.lives.values().sum();
+        let near = self.edge.lives.iter().filter(|(life, _)| (ms * 0.97..=ms * 1.10).contains(&(**life as f64)));
+        near.map(|(_, count)| count).sum::<u64>() as f64 / all.max(1) as f64
     }
 
     /// The share of answers between two latencies.

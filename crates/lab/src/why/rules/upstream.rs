@@ -356,6 +356,7 @@ fn cut(s: &Signals) -> Option<FiredRule> {
     let (name, ms, share) = of_tunnels.or(spike).or_else(|| sessions(s))?;
     let around = near(ms);
     let (of_answers, ended) = (s.share_near(ms as f64), s.sessions_near(ms as f64));
+    let lived = s.lives_near(ms as f64);
     let found = FiredRule::new(say!(TIMEOUT_OF, name, ms), share.clamp(0.5, 1.0))
         .with(
             texts::LABEL_SPIKE,
@@ -367,7 +368,11 @@ fn cut(s: &Signals) -> Option<FiredRule> {
         )
         .with(
             texts::LABEL_TUNNELS,
-            if tunnels > 0 { say!(TIMEOUT_ENDED_UPGRADED_CONNECTIONS, tunnels) } else { Said::default() },
+            match () {
+                () if tunnels > 0 => say!(TIMEOUT_ENDED_UPGRADED_CONNECTIONS, tunnels),
+                () if lived > 0.0 => say!(TUNNELS_LIVED, percent(lived), s.edge.lives.values().sum::<u64>(), ms),
+                () => Said::default(),
+            },
         )
         .with(
             texts::LABEL_SESSIONS,
@@ -380,7 +385,8 @@ fn cut(s: &Signals) -> Option<FiredRule> {
 /// The time limit at which sessions of messages end. A script may also end its sessions itself after this time: so its users have to fail.
 fn sessions(s: &Signals) -> Option<(&str, u64, f64)> {
     let is_cut = s.load.messages.sent > 0 && s.load.users.failed as f64 >= SESSIONS_CUT * s.load.users.created as f64;
-    let near = s.conf.timeouts.iter().map(|(name, ms)| (name.as_str(), *ms, s.sessions_near(*ms as f64)));
+    let share = |ms: f64| s.sessions_near(ms).max(s.lives_near(ms));
+    let near = s.conf.timeouts.iter().map(|(name, ms)| (name.as_str(), *ms, share(*ms as f64)));
     let most = near.max_by(|one, other| one.2.total_cmp(&other.2))?;
     (is_cut && s.load.users.failed > 0 && most.2 >= SESSIONS_CUT).then_some(most)
 }
@@ -441,6 +447,15 @@ mod tests {
                 .evidence
                 .iter()
                 .any(|(_, text)| text.contains("at least 50 % of the users' sessions took about 3000 ms")),
+            "{:?}",
+            found.evidence
+        );
+        // nginx logs how long each tunnel lived. Its client notices the end when it sends again.
+        s.load.sessions = [(0.0, 5000.0), (1.0, 5100.0)].into();
+        s.edge.lives = [(1200, 10), (3000, 30)].into();
+        let found = cut(&s).unwrap_or_default();
+        assert!(
+            found.evidence.iter().any(|(_, text)| text == "75 % of 40 tunnels lived for about 3000 ms"),
             "{:?}",
             found.evidence
         );
