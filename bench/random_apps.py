@@ -22,6 +22,12 @@ other stages are known to both:
     drops SHARE          ends the connection of this share instead of an answer
     port PORT T          waits for T where it was asked on this port
     pauses EVERY T       stands still for T in each EVERY
+    collects EVERY T     computes for itself for T in each EVERY (NODE)
+    flushes FILE N EVERY  appends N times in each EVERY, and waits for the disk each time (NODE)
+    opens                opens a file, and keeps it open (PYTHON)
+    keeps KB             keeps so much of each request (PYTHON)
+    walks US             walks through a list, for so long for each request before (PYTHON)
+    caches N KB          keeps so much for each of N keys (PYTHON)
     hangs_up T           ends a connection on which nothing was asked for T as the next request comes
     on PORT STAGE ...    has this stage where it was asked on this port, and no other one
     tries PORT N T TIMES connects to a port at which nobody listens, so often and with a pause of T after each; N requests may do so at once
@@ -104,6 +110,12 @@ const STAGES = {
   drops: (share) => { let n = 0; return (q) => { if ((++n * 0.6180339887) % 1 < share) q.socket.destroy(); }; },
   port: (port, ms) => (q) => q.socket.localPort === port ? sleep(ms) : undefined,
   pauses: (every, ms) => { const cell = new Int32Array(new SharedArrayBuffer(4)); setInterval(() => Atomics.wait(cell, 0, 0, ms), every); return () => undefined; },
+  collects: (every, ms) => { setInterval(() => { const end = performance.now() + ms; while (performance.now() < end); }, every); return () => undefined; },
+  flushes: (file, n, every) => {
+    const fd = fs.openSync(file, 'a');
+    setInterval(() => { for (let i = 0; i < n; i++) { fs.writeSync(fd, 'x'.repeat(512)); fs.fsyncSync(fd); } }, every);
+    return () => undefined;
+  },
   hangs_up: (ms) => (q) => { const s = q.socket, idle = performance.now() - (s.since || 1e12); if (idle > ms) s.destroy(); q.once('close', () => { s.since = performance.now(); }); },
 };
 const stages = it.stages.map(([name, ...words]) => STAGES[name](...words)), body = 'x'.repeat(it.size);
@@ -220,6 +232,23 @@ def drops(share):
         if is_one(): raise Hang
     return work
 def port(which, ms): return lambda c: time.sleep(ms / 1000) if c.port == which else None
+def opens():
+    kept = []
+    return lambda _: kept.append(open('/dev/null'))
+def keeps(kb):
+    kept = []
+    return lambda _: kept.append(os.urandom(kb << 10))
+def walks(us):
+    state, lock = [0], threading.Lock()
+    def work(_):
+        with lock: state[0] += 1
+        end = time.thread_time() + state[0] * us / 1e6
+        while time.thread_time() < end: pass
+    return work
+def caches(n, kb):
+    kept = {}
+    def work(_): kept.setdefault(random.randrange(n), os.urandom(kb << 10))
+    return work
 def hangs_up(ms):
     def work(c):
         if c.idle * 1000 > ms: raise Hang

@@ -103,9 +103,10 @@ def tried(stack: Stack, weir: str, store: pathlib.Path, options: argparse.Namesp
     where.mkdir(parents=True, exist_ok=True)
     extra = dict(stack.extra)
     is_proved = proves(stack.seed, options)
-    options = argparse.Namespace(**{**vars(options), "prove": is_proved})
+    # What comes every few seconds, or grows, takes its time.
+    block = max(options.block, extra.pop("block", "0s"), key=seconds_of)
+    options = argparse.Namespace(**{**vars(options), "prove": is_proved, "block": block_of(stack, block) if is_proved else block})
     if is_proved:
-        options = argparse.Namespace(**{**vars(options), "block": block_of(stack, options.block)})
         extra["flags"] = [*extra["flags"], "--rounds", str(options.rounds)]
     if "script" in extra:
         extra["script"] = extra["script"].replace("@SECONDS@", str(max(1, round(seconds_of(options.block)))))

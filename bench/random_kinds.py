@@ -3,6 +3,7 @@
 import random_inside as inside
 import random_more as more
 import random_named as named
+import random_time as timed
 import random_unnamed as unnamed
 from random_stack import Kind
 
@@ -80,6 +81,15 @@ NAMED = [
     Kind("mysql-scan", "nw", inside.mysql_scan, needs="mariadbd"),
     Kind("redis-keys", "nw", inside.redis_keys, needs="redis-server"),
     Kind("redis-script", "nw", inside.redis_script, needs="redis-server"),
+    Kind("batch-edge", "nw", timed.batch_edge),
+    Kind("batch-app", "nw", timed.batch_app),
+    Kind("runtime-pauses", "nw", timed.runtime_pauses),
+    Kind("runtime-collects", "nw", timed.runtime_collects),
+    Kind("disk-flush", "nw", timed.disk_flush),
+    Kind("leak-files", "nw", timed.leak_files),
+    Kind("leak-memory", "nw", timed.leak_memory),
+    Kind("leak-memory-slow", "nw", timed.leak_memory_slow),
+    Kind("grows-longer", "nw", timed.grows_longer),
 ]
 UNNAMED = [
     Kind("pool-untold", "nw", unnamed.pool_untold),
@@ -120,5 +130,7 @@ HEALTHY_KINDS = [
     Kind("healthy-fpm", "nw", inside.healthy_fpm, needs="php"),
     Kind("healthy-mysql", "nw", inside.healthy_mysql, needs="mariadbd"),
     Kind("healthy-redis", "nw", inside.healthy_redis, needs="redis-server"),
+    Kind("healthy-job", "nw", timed.healthy_job),
+    Kind("healthy-warming", "nw", timed.healthy_warming),
 ]
 KINDS = [*HEALTHY_KINDS, *NAMED, *UNNAMED]

@@ -88,6 +88,16 @@ KNOWN: dict[str, dict[str, str]] = {
     "mysql-scan": {"B24": r"index", "B20": r"index|database"},
     "redis-keys": {"B25": r"SCAN|KEYS|fewer"},
     "redis-script": {"B25": r"script|EVAL|fewer"},
+    # Work that comes and goes, and what grows.
+    "batch-edge": {"B73": r"own CPUs|CPUs of its own|lower priority"},
+    "batch-app": {"B73": r"own CPUs|CPUs of its own|lower priority"},
+    "runtime-pauses": {"B73": r"what stops all|find the work"},
+    "runtime-collects": {"B73": r"what stops all|find the work"},
+    "disk-flush": {"B73": r"disk|find the work|find what", "B44": r"fsync|disk"},
+    "leak-files": {"B74": r"does not close"},
+    "leak-memory": {"B43": r"limit|heap", "B74": r"keeps of each request"},
+    "leak-memory-slow": {"B75": r"keeps of each request", "B74": r"keeps of each request"},
+    "grows-longer": {"B75": r"makes longer", "B74": r"keeps of each request"},
     # The cache.
     "stampede": {"B29": r"use_stale updating|background_update"},
     "cache-lock": {"B30": r"lock|use_stale|key", "P06": r"use_stale"},

@@ -36,6 +36,8 @@ class Truth:
     # Costs something, and limits nothing: to be noticed beside "not saturated".
     is_waste: bool = False
     is_policy: bool = False
+    # Rules that may not be said of a sound stack, not even beside "not saturated".
+    unsaid: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -77,6 +79,8 @@ class Draft:
     flags: list[str] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
     warmup: str = "500ms"
+    # How long a block measures at least: what comes every few seconds has to come three times.
+    block: str = ""
     # Answers a second; none where it depends on the machine, and only a closed loop is sure to reach it.
     capacity: float | None = None
     # Requests inside at that.
@@ -253,6 +257,8 @@ def compose(seed: int, kind: Kind, edge: str) -> Stack:
     extra: dict[str, Any] = {"flags": [*draft.flags, "--warmup", draft.warmup], "files": draft.files}
     if draft.is_tls or draft.app.get("tls"):
         extra["certificate"] = draft.certificate
+    if draft.block:
+        extra["block"] = draft.block
     if draft.script:
         extra["script"] = draft.script
     inject = {"hosts": [{"name": name, **members} for name, members in draft.hosts.items()], "processes": draft.processes,

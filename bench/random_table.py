@@ -30,7 +30,8 @@ def classify(truth: Truth, word: str, rule: str | None) -> str:
         return "undecided"
     is_said = rule in truth.rules
     if truth.is_healthy:
-        return "right" if word == HEALTHY else "wrongly PROVED" if word in PROOFS else "false alarm"
+        is_right = word == HEALTHY and rule not in truth.unsaid
+        return "right" if is_right else "wrongly PROVED" if word in PROOFS else "false alarm"
     if word == HEALTHY:
         return "right" if truth.is_waste and is_said else "missed"
     if truth.is_policy:

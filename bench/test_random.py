@@ -21,6 +21,7 @@ from random_table import classify, fractions
 RULED = Truth(rules=frozenset({"B15"}))
 UNRULED = Truth(has_rule=False, rules=frozenset({"B26"}))
 SOUND = Truth(is_healthy=True)
+QUIET = Truth(is_healthy=True, unsaid=frozenset({"B73"}))
 WASTE = Truth(rules=frozenset({"B02"}), is_waste=True)
 LIMITED = Truth(is_policy=True)
 EDGES = {"n": "nginx", "w": "weir"}
@@ -105,7 +106,7 @@ class Classes(unittest.TestCase):
             (UNRULED, "PROVED", "B22", "wrongly PROVED"), (UNRULED, HEALTHY, None, "missed"), (UNRULED, POLICY, None, "wrong"),
             (UNRULED, "no verdict", None, "undecided"),
             (SOUND, HEALTHY, None, "right"), (SOUND, HEALTHY, "B03", "right"), (SOUND, UNATTRIBUTED, None, "false alarm"),
-            (SOUND, "SUSPECTED", "B20", "false alarm"), (SOUND, "PROVED", "B20", "wrongly PROVED"), (SOUND, "no verdict", None, "undecided"),
+            (SOUND, "SUSPECTED", "B20", "false alarm"), (SOUND, "PROVED", "B20", "wrongly PROVED"), (SOUND, "no verdict", None, "undecided"), (QUIET, HEALTHY, "B73", "false alarm"), (QUIET, HEALTHY, "B03", "right"),
             (WASTE, HEALTHY, "B02", "right"), (WASTE, "SUSPECTED", "B02", "right"), (WASTE, HEALTHY, "B03", "missed"), (WASTE, HEALTHY, None, "missed"),
             (LIMITED, POLICY, None, "right"), (LIMITED, UNATTRIBUTED, None, "undecided"), (LIMITED, "SUSPECTED", "B27", "wrong"),
             (LIMITED, "PROVED", "B27", "wrongly PROVED"), (LIMITED, HEALTHY, None, "missed"),

@@ -423,6 +423,10 @@ pub struct WhyArgs {
     /// Set an application pool's size by its environment variable; --prove squeezes it; may be repeated
     #[arg(long = "pool", value_name = "[PROCESS:]VARIABLE=SIZE", value_parser = pool, help_heading = "Stack")]
     pub pools: Vec<weir_lab::why::signals::Pool>,
+    /// Send the load for this time first, to see what is rare or comes every few seconds; half of the load follows only
+    /// if this load fails
+    #[arg(long = "for", value_name = "TIME", value_parser = time, conflicts_with = "script", help_heading = "Load")]
+    pub long: Option<Duration>,
     /// Latency limit of a quantile above which the stack counts as full: p50, p95 or p99, as p95=50ms
     #[arg(long, value_name = "QUANTILE=TIME", value_parser = slo)]
     pub slo: Option<(&'static str, Duration)>,

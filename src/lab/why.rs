@@ -43,6 +43,7 @@ fn asked(args: &WhyArgs, language: Language) -> Result<Why, Said> {
     Ok(Why {
         side,
         ask: Ask { headers: fields, ..stack_of(&args.stack, load, args.block, args.warmup)? },
+        long: args.long,
         objective,
         good: args.good.clone(),
         is_proving: args.prove,
@@ -74,7 +75,7 @@ fn of_conf(args: &WhyArgs) -> Result<Asked, Said> {
         return Err(say!(texts::ERR_PATH, path));
     }
     let fields = headers(&args.sent)?;
-    let load = load(&args.sent, (args.block, args.warmup), path)?;
+    let load = load(&args.sent, (args.long.unwrap_or(args.block), args.warmup), path)?;
     Ok((side(Path::new(conf), edge_of(&args.stack.edge)?)?, load, None, fields))
 }
 
@@ -109,7 +110,7 @@ fn of_lab(args: &WhyArgs, folder: &Path, language: Language) -> Result<Asked, Sa
         _ => return Err(say!(texts::ERR_STACK_PATH)),
     };
     let is_said = path.is_some() || args.sent.is_said();
-    let (own, times) = (variant.load.as_ref().map(|sent| &sent.what), (args.block, args.warmup));
+    let (own, times) = (variant.load.as_ref().map(|sent| &sent.what), (args.long.unwrap_or(args.block), args.warmup));
     let mut fields = headers(&args.sent)?;
     let load = match own {
         _ if is_said => load(&args.sent, times, path.unwrap_or_else(|| "/".to_owned()))?,

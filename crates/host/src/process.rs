@@ -50,6 +50,8 @@ pub struct Member {
     account: Duration,
     /// CPU time of its children that have ended and for which it has waited.
     ended_children: Duration,
+    /// Its start, in ticks since the machine started; with the id, it names one process. `None` if the kernel did not tell it.
+    pub started: Option<u64>,
 }
 
 impl Member {
@@ -65,7 +67,7 @@ pub fn members_under(root: &Path, pid: u32) -> Vec<Member> {
     let everybody = everybody(&root.join("proc"));
     let of = |pid: u32| {
         let stat = everybody.get(&pid)?;
-        Some(Member { pid, account: stat.cpu, ended_children: stat.ended_children })
+        Some(Member { pid, account: stat.cpu, ended_children: stat.ended_children, started: stat.started })
     };
     family_among(&everybody, pid).into_iter().filter_map(of).collect()
 }

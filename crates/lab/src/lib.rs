@@ -29,7 +29,7 @@
 //!   have no pairs
 //! - `experiment/`: labs as data: `read` parses a `lab.yml`, `run` makes its blocks for each edge and variant, `facts`
 //!   checks the expectations, `page` sets nginx beside weir
-//! - `watch/`: the resource use in a block, every 250 ms: threads, networks, the edge's own account; `tap` adds a way
+//! - `watch/`: the resource use in a block, every 250 ms: threads, networks, the edge's own account; `pulse` keeps its course; `tap` adds a way
 //!   to watch to a configuration; `probe/` asks programs; `inside/` finds where threads wait, by programs in the kernel
 //!   (`bpf/` of this crate) or by `/proc`
 //! - `waterline`: each limit beside its highest use

@@ -92,6 +92,20 @@ pub fn duration(ask: &Ask, (least, most): (usize, usize)) -> Said {
     say!(TAKES_FROM_TO, times(least), times(most), least, most, length, warm_up)
 }
 
+/// The windows of a report of `weir load`: their first length, and the most of them. With more, each covers twice the time.
+const WINDOWS: (f64, f64) = (0.25, 600.0);
+
+/// The line about a long block: how long it takes, and what it can see. Something recurs only if it was seen three times.
+pub fn long_block(length: Duration) -> Said {
+    let all = length.as_secs_f64();
+    let mut window = WINDOWS.0;
+    while all / window > WINDOWS.1 {
+        window *= 2.0;
+    }
+    let digits = crate::metric::digits;
+    say!(LONG_BLOCK, time(length), digits(3.0 * window), digits(all / 3.0), digits(window))
+}
+
 fn seconds(time: Duration) -> String {
     crate::metric::digits(time.as_secs_f64())
 }
@@ -137,6 +151,16 @@ mod tests {
             why.say(Language::Korean)
         );
         assert!(of(None, 8, Some("p95"), true).is_ok_and(|lines| lines[0].contains("The first block shows")));
+    }
+
+    #[test]
+    fn a_long_block_says_what_it_sees() {
+        let said = |seconds| long_block(Duration::from_secs(seconds)).en().to_owned();
+        assert_eq!(
+            said(600),
+            "One block of 10 min at the load as asked: it shows what recurs every 3.00 s to 200 s, and what happens once, to 1.00 s; half of the load follows only if this load fails"
+        );
+        assert!(said(120).contains("every 0.750 s to 40.0 s") && said(120).contains("to 0.250 s"), "{}", said(120));
     }
 
     #[test]

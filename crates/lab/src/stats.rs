@@ -21,7 +21,7 @@ pub use proportion::{
 };
 pub use rank::{Interval, PAIRS_MIN, hodges_lehmann, interval, is_equivalent, sign_flip_p, signed_rank_k};
 pub use series::{Shift, Trend, change_point, lag_one, mann_kendall, warm_up};
-pub use unpaired::{RUNS_MAX, RUNS_MIN, moving_block, rank_sum_p, shift, shift_interval};
+pub use unpaired::{RUNS_MAX, RUNS_MIN, larger_p, moving_block, rank_sum_p, shift, shift_interval};
 
 #[cfg(test)]
 pub(crate) mod chance {

@@ -18,6 +18,7 @@ pub mod errors;
 pub mod inside;
 pub mod plan;
 pub mod probe;
+pub mod pulse;
 pub mod sink;
 pub mod tap;
 pub mod tick;
@@ -27,7 +28,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,11 +40,12 @@ use crate::said::{Said, say};
 
 pub use account::Account;
 pub use plan::{WatchPlan, WatchedProcess};
+pub use pulse::{Beat, Pulse};
 pub use tick::{HostTick, ProcessTick, ThreadTick, Tick};
 
 /// The interval between samples.
 const EVERY: Duration = Duration::from_millis(250);
-/// Most ticks of a block. A longer series is thinned to every second tick, repeatedly.
+/// Most ticks of a block. A longer series is thinned to every second tick, repeatedly. The highest levels stay.
 const TICKS_MAX: usize = 480;
 /// The socket tables are read every this many ticks: reading is slow with many sockets.
 const SOCKETS_EVERY: u64 = 2;
@@ -54,6 +56,8 @@ const SOCKETS_EVERY: u64 = 2;
 pub struct Watched {
     /// In order. The first tick is at the beginning of the load, the last one after its end.
     pub ticks: Vec<Tick>,
+    /// What was used between the samples, from the beginning of the load to its end.
+    pub pulses: Vec<Pulse>,
     /// Number of lines in the edge's log, by kind.
     pub said: BTreeMap<String, u64>,
     /// Size of the accept queue, by listen address.
@@ -103,7 +107,7 @@ struct Facts {
 pub struct Watcher {
     targets: Arc<Mutex<Vec<WatchedProcess>>>,
     is_over: Arc<AtomicBool>,
-    ticks: mpsc::Receiver<Vec<Tick>>,
+    ticks: mpsc::Receiver<(Vec<Tick>, Vec<Pulse>)>,
     plan: WatchPlan,
     said_before: u64,
     listens: BTreeMap<String, BTreeSet<String>>,
@@ -125,24 +129,32 @@ impl Watcher {
         let (tell, ticks) = mpsc::channel();
         let (known, over, told) = (targets.clone(), is_over.clone(), plan.clone());
         worker::block_aside("watch", move || {
-            let mut ticks: Vec<Tick> = Vec::new();
-            let (mut number, mut step) = (0u64, 1u64);
+            let (mut ticks, mut pulses): (Vec<Tick>, Vec<Pulse>) = (Vec::new(), Vec::new());
+            let (mut number, mut step, mut before) = (0u64, 1u64, None::<Tick>);
             loop {
                 let is_last = over.load(Ordering::Relaxed);
-                if number.is_multiple_of(step) || is_last {
-                    let who = known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                    let with_sockets = (number / step).is_multiple_of(SOCKETS_EVERY) || is_last;
-                    let at = clock::precise() - start;
-                    let mut tick = tick::look(Path::new("/"), &who, with_sockets);
-                    tick.at_ms = u64::try_from(at.as_millis()).unwrap_or(u64::MAX);
-                    tick.account = edge::account(&told, sink.as_ref());
-                    ticks.push(tick);
+                let is_kept = number.is_multiple_of(step) || is_last;
+                let who = known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let with_sockets = is_kept && ((number / step).is_multiple_of(SOCKETS_EVERY) || is_last);
+                let (at, wall) = (clock::precise() - start, clock::precise_wall());
+                let mut tick = tick::look(Path::new("/"), &who, with_sockets);
+                tick.at_ms = u64::try_from(at.as_millis()).unwrap_or(u64::MAX);
+                tick.account = edge::account(&told, sink.as_ref());
+                let wall = wall.duration_since(UNIX_EPOCH).unwrap_or_default();
+                let wall_ms = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
+                if let Some(pulse) = before.as_ref().and_then(|before| Pulse::between(before, &tick, wall_ms)) {
+                    pulse::add(&mut pulses, pulse);
+                }
+                before = Some(tick.clone());
+                match ticks.last_mut() {
+                    Some(last) if !is_kept => last.absorb(&tick),
+                    _ => ticks.push(tick),
                 }
                 if is_last {
                     break;
                 }
                 if ticks.len() >= TICKS_MAX {
-                    ticks = ticks.into_iter().step_by(2).collect();
+                    ticks = tick::thinned(&ticks);
                     step *= 2;
                 }
                 number += 1;
@@ -150,7 +162,7 @@ impl Watcher {
                 std::thread::sleep(next.saturating_duration_since(clock::precise()));
             }
             // The send fails only if the receiver is gone; then the result is not needed.
-            let _ = tell.send(ticks);
+            let _ = tell.send((ticks, pulses));
         })?;
         let said_before = std::fs::metadata(&plan.log).map_or(0, |file| file.len());
         Ok(Watcher { targets, is_over, ticks, plan: plan.clone(), said_before, listens, drops_before, asker, follower })
@@ -165,10 +177,10 @@ impl Watcher {
     pub fn end(self) -> Watched {
         self.is_over.store(true, Ordering::Relaxed);
         let inside = self.follower.and_then(inside::Follower::end);
-        let ticks = self.ticks.recv().unwrap_or_default();
+        let (ticks, pulses) = self.ticks.recv().unwrap_or_default();
         let told = self.asker.end();
         let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut watched = Watched { ticks, ..Watched::default() };
+        let mut watched = Watched { ticks, pulses, ..Watched::default() };
         if !self.plan.log.as_os_str().is_empty() {
             let unread;
             (watched.said, unread) = errors::count(&self.plan.log, self.said_before);

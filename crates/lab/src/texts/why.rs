@@ -191,7 +191,17 @@ texts! {
     NOT_ASKED: "it was not asked", "조회하지 않았습니다";
     PROBE_OF: "{0} of {1}: {2}", "{1}의 {0}: {2}";
     READINGS_FAILED: "{0} of {1} readings failed: {2}", "조회 {1}번 중 {0}번 실패했습니다: {2}";
-    FELL_PROCESS_RESTARTED: "{0} fell: the process was restarted", "{0} 값이 줄었습니다: 프로세스가 다시 시작되었습니다";
+    FELL_OR_ANOTHER: "{0} fell: the process was restarted, or another program answered", "{0} 값이 줄었습니다: 프로세스가 다시 시작되었거나 다른 프로그램이 응답했습니다";
+    SAMPLES_WILD: "{0} of {1} readings have a number that no count reaches: these are left out", "조회 {1}번 중 {0}번에 셀 수 있는 범위를 넘는 수가 있습니다: 이 값은 쓰지 않습니다";
+    SAMPLES_OUT_OF_ORDER: "the time of {0} of {1} readings is not after that of the reading before: these are left out", "조회 {1}번 중 {0}번은 시각이 앞선 조회보다 뒤가 아닙니다: 이 값은 쓰지 않습니다";
+    COUNTERS_FELL: "counters of {0} that fell, so that their growth is unknown: {1}", "{0}에서 값이 줄어 증가량을 알 수 없는 카운터: {1}";
+    CPU_TIMES_FELL: "the times of CPU {0} fell, so that its use is unknown", "CPU {0}의 시간이 줄어 사용량을 알 수 없습니다";
+    ACCOUNT_FELL: "the edge's account is unknown: its count \"{0}\" fell, so the edge was restarted, or another program answered", "엣지의 집계를 알 수 없습니다: \"{0}\" 값이 줄었습니다. 엣지가 다시 시작되었거나 다른 프로그램이 응답했습니다";
+    ACCOUNT_OF_ANOTHER: "the edge's account is unknown: it counts {0} requests, and the load got {1} answers, so another program may have answered", "엣지의 집계를 알 수 없습니다: 집계한 요청은 {0}건인데 부하가 받은 응답은 {1}건입니다. 다른 프로그램이 응답했을 수 있습니다";
+    PROCESS_REPLACED: "{0} was replaced by another process: its figures are of {1} of {2} s", "{0} 프로세스가 다른 프로세스로 바뀌었습니다: 값은 {2}초 중 {1}초의 것입니다";
+    CPU_TIME_FELL: "the CPU time of {0} fell: its figures are of {1} of {2} s", "{0}의 CPU 시간이 줄었습니다: 값은 {2}초 중 {1}초의 것입니다";
+    PROCESS_VANISHED: "{0} ended after {1} s: its figures are of the time before", "{0} 프로세스가 {1}초 뒤에 끝났습니다: 값은 그 전의 것입니다";
+    CLOCK_JUMPED: "this machine's clock jumped by {0} s after {1} s: the lab does not compare the load's times with its own", "{1}초 뒤에 이 머신의 시계가 {0}초 건너뛰었습니다: 부하의 시각과 랩의 시각을 비교하지 않습니다";
     DOES_REPORT: "it does not report {0}", "{0} 값을 알려 주지 않습니다";
     PART_ON_CPU: "{0} on CPU {1}", "{0}: CPU {1}";
     AND_ALSO: "{0} and {1}", "{0}과(와) {1}";

@@ -50,6 +50,9 @@ pub struct Account {
     pub given: BTreeMap<u16, u64>,
     /// Requests for which the upstream had no live server.
     pub no_server: u64,
+    /// Lives of upgraded connections that have ended: ms, rounded down to two digits, and their number. Empty for weir, which logs the
+    /// time limit that ended one.
+    pub lives: BTreeMap<u64, u64>,
     /// Lines of nginx's private log that arrived. `None` for weir, which has no such log.
     pub lines: Option<u64>,
     /// How often the lab read the account. nginx counts these reads as requests.

@@ -14,6 +14,8 @@ use weir_net::worker;
 use super::account::{Account, Acted, UpstreamPeer};
 use super::way::RequestTime;
 
+/// The status of an upgraded connection (RFC 9110, 15.2.2).
+const UPGRADED: u16 = 101;
 /// The longest line that is read. nginx cuts its lines at 2048.
 const LINE_MAX: usize = 4096;
 /// Most servers that are counted separately.
@@ -125,6 +127,7 @@ fn add(sums: &mut Account, mirrors: &mut Mirrors, text: &str) -> Option<()> {
         rate: next().and_then(|rate| rate.parse().ok()).unwrap_or(0),
         is_delayed: requests == "DELAYED",
         is_cached: is_cached && cache != "BYPASS",
+        is_tunnel: status == UPGRADED,
         ..RequestTime::default()
     };
     let field_rate = next().and_then(|rate| rate.parse::<u64>().ok());
@@ -136,6 +139,9 @@ fn add(sums: &mut Account, mirrors: &mut Mirrors, text: &str) -> Option<()> {
     sums.handshakes += u64::from(is_shaken);
     sums.resumed += u64::from(is_shaken && is_resumed);
     step(sums, "total", time);
+    if status == UPGRADED {
+        *sums.lives.entry(rounded(time / 1000)).or_default() += 1;
+    }
     // If no server is live, nginx logs the name of the upstream in place of an address. nginx:
     // ngx_http_upstream_connect(), `u->state->peer = u->peer.name` on NGX_BUSY.
     let tries = addresses.iter().filter(|address| is_server(address)).count() as u64;
@@ -220,6 +226,15 @@ fn divided(sums: &mut Account, it: &RequestTime, field_rate: Option<u64>) {
     }
 }
 
+/// A number with its first two digits alone, so that there are few different ones.
+fn rounded(ms: u64) -> u64 {
+    let mut unit = 1;
+    while ms / unit >= 100 {
+        unit *= 10;
+    }
+    ms / unit * unit
+}
+
 /// Counts the reasons for which an answer may not be stored, each once.
 fn forbidden(sums: &mut Account, words: &str) {
     for reason in REASONS {
@@ -299,6 +314,22 @@ mod tests {
         assert_eq!(sums.errors, [("502".to_owned(), 1)].into());
         assert_eq!(add(&mut sums, &mut Mirrors::new(), "something else"), None);
         assert_eq!(add(&mut sums, &mut Mirrors::new(), "weirwhy|2"), None);
+    }
+
+    #[test]
+    fn a_tunnel_has_a_life_and_no_body() {
+        let mut sums = Account::default();
+        for time in ["2.004", "2.031", "0.512"] {
+            add(
+                &mut sums,
+                &mut Mirrors::new(),
+                &format!("weirwhy|101|{time}|10.0.0.1:80|101|0.000|0.003|{time}|-|.|1|-"),
+            )
+            .unwrap();
+        }
+        assert_eq!(sums.lives, [(510, 1), (2000, 2)].into());
+        assert_eq!((sums.steps.get("body"), sums.steps["wait"].0), (None, 3));
+        assert_eq!([7, 99, 104, 59_999].map(rounded), [7, 99, 100, 59_000]);
     }
 
     /// The upstream's name stands in the log if no server was tried: it is not a failing server.

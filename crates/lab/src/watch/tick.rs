@@ -71,6 +71,8 @@ pub struct ProcessTick {
     pub name: String,
     /// Its host.
     pub host: String,
+    /// When its first process started, in the kernel's ticks. A process with the same id and another start is another process.
+    pub started: u64,
     /// The busiest threads of the family.
     pub threads: Vec<ThreadTick>,
     /// CPU time of all its processes and threads, also of those that have ended.
@@ -137,6 +139,47 @@ pub struct HostTick {
     pub asking_names: u64,
 }
 
+impl Tick {
+    /// Takes over the levels of a later sample that is not kept, if they are higher. Totals need no such care: the next sample has them.
+    pub fn absorb(&mut self, later: &Tick) {
+        for process in &later.processes {
+            let Some(known) = self.processes.iter_mut().find(|known| known.name == process.name) else { continue };
+            if process.fds > known.fds {
+                (known.fds, known.fds_max) = (process.fds, process.fds_max);
+            }
+            known.rss = known.rss.max(process.rss);
+            // Of looks, all count.
+            let added =
+                |one: (u32, u32), other: (u32, u32)| (one.0.saturating_add(other.0), one.1.saturating_add(other.1));
+            known.stuck = added(known.stuck, process.stuck);
+            known.unread = added(known.unread, process.unread);
+        }
+        for host in later.hosts.iter().filter(|host| host.has_sockets) {
+            let Some(known) = self.hosts.iter_mut().find(|known| known.name == host.name) else { continue };
+            for (address, waiting) in &host.waiting {
+                let most = known.waiting.entry(address.clone()).or_default();
+                *most = (*most).max(*waiting);
+            }
+            for (address, held) in &host.held {
+                let most = known.held.entry(address.clone()).or_default();
+                *most = (*most).max(*held);
+            }
+        }
+        self.account.active = self.account.active.max(later.account.active);
+        self.account.idle = self.account.idle.max(later.account.idle);
+    }
+}
+
+/// Every second sample, with the highest levels of both.
+pub fn thinned(ticks: &[Tick]) -> Vec<Tick> {
+    let pair = |pair: &[Tick]| {
+        let mut first = pair.first()?.clone();
+        pair.iter().skip(1).for_each(|later| first.absorb(later));
+        Some(first)
+    };
+    ticks.chunks(2).filter_map(pair).collect()
+}
+
 /// Takes a sample.
 pub fn look(root: &Path, targets: &[WatchedProcess], with_sockets: bool) -> Tick {
     let ms = |time: std::time::Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
@@ -170,7 +213,12 @@ struct Threads {
 fn process(root: &Path, target: &WatchedProcess) -> Option<(ProcessTick, Threads)> {
     let family = host::members_under(root, target.pid);
     let pids: BTreeSet<u32> = family.iter().map(|member| member.pid).collect();
-    let mut tick = ProcessTick { name: target.name.clone(), host: target.host.clone(), ..ProcessTick::default() };
+    let mut tick = ProcessTick {
+        name: target.name.clone(),
+        host: target.host.clone(),
+        started: family.first().and_then(|first| first.started).unwrap_or(0),
+        ..ProcessTick::default()
+    };
     let (mut is_there, mut states) = (false, Threads { places: Vec::new(), is_of_edge: target.is_edge });
     for (place, member) in family.into_iter().enumerate() {
         let pid = member.pid;
@@ -292,6 +340,27 @@ fn hosts(root: &Path, targets: &[WatchedProcess], with_sockets: bool) -> Vec<Hos
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn a_rare_level_survives_the_thinning() {
+        let tick = |number: u64| {
+            let fds = if number == 301 { 900 } else { 20 };
+            let process =
+                ProcessTick { name: "app".into(), fds, fds_max: 1024, stuck: (0, 5), ..ProcessTick::default() };
+            let waiting = [("0.0.0.0:80".to_owned(), if number == 77 { 64 } else { 0 })].into();
+            let host = HostTick { name: "edge".into(), has_sockets: true, waiting, ..HostTick::default() };
+            let account = Account { active: if number == 155 { 500 } else { 3 }, ..Account::default() };
+            Tick { at_ms: number * 250, processes: vec![process], hosts: vec![host], account, ..Tick::default() }
+        };
+        let all: Vec<Tick> = (0..480).map(tick).collect();
+        let found = thinned(&thinned(&thinned(&all)));
+        assert_eq!((found.len(), found[1].at_ms), (60, 2000));
+        let most = |of: &dyn Fn(&Tick) -> u64| found.iter().map(of).max().unwrap();
+        assert_eq!(most(&|tick| tick.processes[0].fds), 900);
+        assert_eq!(most(&|tick| tick.hosts[0].waiting["0.0.0.0:80"]), 64);
+        assert_eq!(most(&|tick| tick.account.active), 500);
+        assert_eq!(found.iter().map(|tick| tick.processes[0].stuck.1).sum::<u32>(), 480 * 5);
+    }
 
     #[test]
     fn states_are_looked_at_more_than_once() {

@@ -38,6 +38,8 @@ pub struct RequestTime {
     pub is_cached: bool,
     /// It has a body.
     pub has_body: bool,
+    /// It became a tunnel, which lives as long as its sides want.
+    pub is_tunnel: bool,
     /// The rate of its answer, bytes a second, and the bytes that nginx sent.
     pub rate: u64,
     /// See `rate`.
@@ -71,7 +73,7 @@ impl RequestTime {
 
     /// The parts behind the head: the mirror, the rate, the body of the upstream, and the rest of writing.
     pub fn behind(&self) -> [WayPart; 4] {
-        let all = self.after().unwrap_or(self.upstream.1);
+        let all = if self.is_tunnel { 0 } else { self.after().unwrap_or(self.upstream.1) };
         let last = self.mirrored.zip(self.end).filter(|(mirrored, end)| mirrored + SAME_US >= *end);
         // The answer may have been sent long before: nothing in nginx tells when.
         let mirror = if last.is_some() { all } else { 0 };
@@ -132,5 +134,6 @@ mod tests {
         // Its mirror had answered before the answer was written.
         assert_eq!(of(|it| it.mirrored = Some(1_350_000)), [0, 0, 0, 200_000]);
         assert_eq!(of(|it| (it.head, it.upstream) = (None, (0, 7))), [0, 0, 7, 0]);
+        assert_eq!(of(|it| it.is_tunnel = true), [0; 4]);
     }
 }

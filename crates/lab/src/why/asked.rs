@@ -27,6 +27,8 @@ pub struct Why {
     pub side: Side,
     /// The settings that all blocks share.
     pub ask: Ask,
+    /// The length of the first block, if it is to be a long one.
+    pub long: Option<Duration>,
     /// A further condition beside that every request is answered.
     pub objective: Option<Objective>,
     /// The statuses that count as good.
@@ -112,6 +114,7 @@ impl Why {
         Why {
             side: crate::ask::tests::side(),
             ask: crate::ask::tests::ask(),
+            long: None,
             objective: None,
             good: GoodStatuses::default(),
             is_proving: false,

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -49,6 +50,8 @@ pub(super) struct Lab<'a> {
     pub(super) tell: &'a mut dyn Tell,
     /// The id of the run.
     pub(super) id: String,
+    /// The length of the next blocks, if it is not the usual one.
+    pub(super) length: Option<Duration>,
     /// CPUs chosen instead of the first assignment, because two parts were in each other's way.
     pub(super) cpus: Option<Cpus>,
 }
@@ -61,7 +64,8 @@ impl Lab<'_> {
         fs::create_dir_all(&dir)
             .map_err(|error| Ended::Broken(say!(ERR_FILE, dir.display().to_string(), error.to_string())))?;
         let cpus = self.cpus.clone().unwrap_or_else(|| self.it.ask.cpus.clone());
-        let ask = Ask { load: load.clone(), cpus, ..self.it.ask.clone() };
+        let block = self.length.unwrap_or(self.it.ask.block);
+        let ask = Ask { load: load.clone(), cpus, block, ..self.it.ask.clone() };
         let mut spec = match (&self.stack, &self.it.lab) {
             (Some(stack), _) => ask.spec(&self.it.side, stack, &dir, self.it.seed),
             (None, Some(lab)) => of_lab(lab, &ask, &self.it.side, &dir, self.it.seed).map_err(Ended::Broken)?,
@@ -82,18 +86,20 @@ impl Lab<'_> {
     pub(super) fn block(&mut self, spec: &Spec, load: &Load) -> Result<Signals, Ended> {
         let answer = stack::run(spec, &self.it.ask.weir, self.stop)?;
         let _ = fs::remove_dir_all(&spec.dir);
-        let (connections, offered) = match load {
-            Load::Path { connections, rate, .. } => (*connections as u64, *rate),
-            Load::Script { .. } => (0, None),
+        let (connections, offered, planned) = match load {
+            Load::Path { connections, rate, .. } => (*connections as u64, *rate, None),
+            Load::Script { requests, .. } => (0, None, *requests),
         };
         let known = KnownBlock {
             spec,
             tree: &self.it.side.tree,
             offered,
-            length_s: self.it.ask.length().as_secs_f64(),
+            planned,
+            length_s: self.length.unwrap_or(self.it.ask.length()).as_secs_f64(),
             connections,
             is_closed: matches!(load, Load::Path { rate: None, .. }),
             is_noisy: self.it.ask.is_noisy,
+            is_direct: self.stack.is_some(),
             is_weir: self.it.side.edge == EdgeProgram::Weir,
             pools: &self.it.pools,
             good: &self.it.good,

@@ -9,11 +9,13 @@ use serde_json::Value;
 use weir_host as host;
 use weir_load::record::Hdr;
 
+use super::course::course;
 use super::known::KnownBlock;
 use super::processes::processes;
 use super::sent;
 use super::served;
 use super::signals::{Conf, EdgeSignals, HostSignals, Machine, Signals};
+use super::sound::sound;
 use super::told;
 use super::unread;
 use super::written::conf;
@@ -84,15 +86,27 @@ pub fn signals(answer: &Value, known: &KnownBlock<'_>) -> Result<Signals, Said> 
     let asked = BlockSettings { is_noisy: known.is_noisy, is_search: true, ..BlockSettings::default() };
     let block = Block::of(answer, 0, ComparedSide::Before, 0, asked);
     let weir = &read.load.weir;
-    let measured = (weir.ended_ms - weir.started_ms) / 1000.0;
+    let measured = Some((weir.ended_ms - weir.started_ms) / 1000.0);
     if weir.response.count > 0 && sent::QUANTILES.iter().any(|key| answer["load"]["weir"]["response"][key].is_null()) {
         return Err(say!(ANSWER_UNREADABLE, "load.weir.response lacks a latency"));
     }
+    let statuses = counters.iter().filter(|(name, _)| name.starts_with("http.codes."));
+    let watched = sound(
+        watched,
+        &answer["watched"]["ticks"],
+        known,
+        statuses.map(|(_, count)| *count).fold(0, u64::saturating_add),
+    );
     let processes = processes(&watched, known, answer);
-    let unread = unread::unread(&watched, known, answer, &processes);
+    let mut unread = unread::unread(&watched, known, answer, &processes);
+    let (course, jumped) = course(&watched.pulses, &answer["load"], known.length_s, known.good);
+    // The load's times are of the machine's clock.
+    let measured = measured.filter(|seconds| *seconds > 0.0 && jumped.is_none());
+    unread.extend(jumped);
     Ok(Signals {
         unread,
-        seconds: if measured > 0.0 { measured } else { read.usage.seconds },
+        course,
+        seconds: measured.unwrap_or(read.usage.seconds),
         load: sent::load(answer, &counters, &hdr, &block, known),
         conf: Conf { groups: served::groups(known.tree, known.spec), ..conf(known.tree, known.is_weir) },
         edge: edge(&watched.ticks, known),
@@ -149,14 +163,15 @@ fn edge(ticks: &[Tick], known: &KnownBlock<'_>) -> EdgeSignals {
             rates: since(|a| a.paced.rates),
         },
         policies: policies_since(&now.policies, &then.policies),
-        own: since_statuses(&now.own, &then.own),
-        given: since_statuses(&now.given, &then.given),
+        own: since_counts(&now.own, &then.own),
+        given: since_counts(&now.given, &then.given),
         no_server: since(|a| a.no_server),
+        lives: since_counts(&now.lives, &then.lives),
     }
 }
 
-fn since_statuses(now: &BTreeMap<u16, u64>, then: &BTreeMap<u16, u64>) -> BTreeMap<u16, u64> {
-    let since = |(status, count): (&u16, &u64)| (*status, count.saturating_sub(then.get(status).copied().unwrap_or(0)));
+fn since_counts<K: Ord + Copy>(now: &BTreeMap<K, u64>, then: &BTreeMap<K, u64>) -> BTreeMap<K, u64> {
+    let since = |(of, count): (&K, &u64)| (*of, count.saturating_sub(then.get(of).copied().unwrap_or(0)));
     now.iter().map(since).filter(|(_, count)| *count > 0).collect()
 }
 
@@ -418,10 +433,12 @@ mod tests {
             spec: &spec,
             tree: &tree,
             offered: Some(100.0),
+            planned: None,
             length_s: 10.0,
             connections: 8,
             is_closed: false,
             is_noisy: true,
+            is_direct: true,
             is_weir: false,
             pools: &[],
             good: &GoodStatuses::default(),

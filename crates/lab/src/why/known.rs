@@ -15,6 +15,8 @@ pub struct KnownBlock<'a> {
     pub tree: &'a Tree,
     /// Requests a second that were asked for.
     pub offered: Option<f64>,
+    /// Requests and messages that a script offers, if its plan shows it.
+    pub planned: Option<f64>,
     /// The time for sending them, s.
     pub length_s: f64,
     /// Connections of a closed loop.
@@ -23,6 +25,8 @@ pub struct KnownBlock<'a> {
     pub is_closed: bool,
     /// Other work on this machine causes only a warning.
     pub is_noisy: bool,
+    /// The load goes to the edge itself.
+    pub is_direct: bool,
     /// Served by weir.
     pub is_weir: bool,
     /// Pools with a known size.

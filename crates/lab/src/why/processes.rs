@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::known::KnownBlock;
 use super::served;
 use super::signals::{ProcessSignals, Role};
+use super::sound::stretch;
 use crate::stack::Spec;
 use crate::watch::{ProcessTick, Watched};
 
@@ -47,7 +48,8 @@ pub fn processes(watched: &Watched, known: &KnownBlock<'_>, answer: &Value) -> V
             };
             let memory_killed = group("memory_killed");
             // Keep a process that the kernel killed before its first sample.
-            let used = used(&seen).or_else(|| (memory_killed > 0).then(ProcessSignals::default))?;
+            let seen = stretch(&seen);
+            let used = used(seen).or_else(|| (memory_killed > 0).then(ProcessSignals::default))?;
             let quota = if process.is_unlimited { None } else { quota_of(spec, &process.host) };
             let pinned = if process.cpus.is_empty() { crate::ask::allowed_cpus() } else { process.cpus.clone() };
             let cpus = pinned.len() as f64;
@@ -63,8 +65,9 @@ pub fn processes(watched: &Watched, known: &KnownBlock<'_>, answer: &Value) -> V
                 is_node: process.argv.iter().take(3).any(|word| {
                     word.rsplit('/').next() == Some("node") || word.starts_with("node ") || word.contains("exec node ")
                 }),
-                throttled: throttled(&seen),
-                throttled_strip: throttled_strip(&seen),
+                throttled: throttled(seen),
+                throttled_strip: throttled_strip(seen),
+                memory_max: if process.is_unlimited { None } else { memory_of(spec, &process.host) },
                 memory_full: group("memory_full"),
                 memory_killed,
                 ..used
@@ -82,17 +85,17 @@ fn used(seen: &[(u64, &ProcessTick)]) -> Option<ProcessSignals> {
     let elapsed_ns = (to.0.saturating_sub(from.0)).max(1) as f64 * 1e6;
     let share = |now: u64, then: u64| now.saturating_sub(then) as f64 / elapsed_ns;
     let of = |now: &crate::watch::ThreadTick| {
-        let then = from.1.threads.iter().find(|then| then.id == now.id).cloned().unwrap_or_default();
-        (share(now.ran_ns, then.ran_ns), share(now.waited_ns, then.waited_ns), now.is_main)
+        // A thread with less time than one of the same id before is a new one. No thread runs or waits longer than the time that passed.
+        let is_one = |then: &&crate::watch::ThreadTick| then.id == now.id && then.ran_ns <= now.ran_ns;
+        let then = from.1.threads.iter().find(is_one).cloned().unwrap_or_default();
+        (share(now.ran_ns, then.ran_ns).min(1.0), share(now.waited_ns, then.waited_ns).min(1.0), now.is_main)
     };
     let mut threads: Vec<(f64, f64, bool)> = to.1.threads.iter().map(of).collect();
     threads.sort_by(|a, b| (b.0 + b.1).total_cmp(&(a.0 + a.1)));
     let most = |of: fn(&ProcessTick) -> u64| seen.iter().map(|(_, tick)| of(tick)).max().unwrap_or(0);
-    let (stuck, looked) =
-        inner.iter().fold((0, 0), |(stuck, looked), (_, tick)| (stuck + tick.stuck.0, looked + tick.stuck.1));
+    let (stuck, looked) = inner.iter().fold((0, 0), |(stuck, looked), (_, tick)| added((stuck, looked), tick.stuck));
     let live = |tick: &ProcessTick| tick.ran_ns.saturating_sub(tick.ended_ns);
-    let (unread, read) =
-        inner.iter().fold((0, 0), |(unread, read), (_, tick)| (unread + tick.unread.0, read + tick.unread.1));
+    let (unread, read) = inner.iter().fold((0, 0), |(unread, read), (_, tick)| added((unread, read), tick.unread));
     let by_family = share(to.1.ran_ns, from.1.ran_ns);
     // The group also has the time of processes for which nobody has waited.
     let by_group = to.1.group_ns.zip(from.1.group_ns).map_or(0.0, |(to, from)| share(to, from));
@@ -104,11 +107,25 @@ fn used(seen: &[(u64, &ProcessTick)]) -> Option<ProcessSignals> {
         threads: threads.iter().map(|(ran, waited, _)| (*ran, *waited)).collect(),
         fds: (most(|tick| tick.fds), most(|tick| tick.fds_max)),
         swapped: to.1.swapped.saturating_sub(from.1.swapped),
-        stuck: f64::from(stuck) / f64::from(looked.max(1)),
-        unread: f64::from(unread) / f64::from(read.max(1)),
+        stuck: part(stuck, looked),
+        unread: part(unread, read),
         preempted: to.1.preempted.saturating_sub(from.1.preempted) as f64 / elapsed_ns * 1e9,
         ..ProcessSignals::default()
     })
+}
+
+fn added(sums: (u64, u64), seen: (u32, u32)) -> (u64, u64) {
+    (sums.0.saturating_add(seen.0.into()), sums.1.saturating_add(seen.1.into()))
+}
+
+/// A part of all, 0 to 1.
+fn part(some: u64, all: u64) -> f64 {
+    (some as f64 / all.max(1) as f64).min(1.0)
+}
+
+fn memory_of(spec: &Spec, host: &str) -> Option<u64> {
+    let mb = spec.hosts.iter().find(|known| known.name == host)?.memory_mb?;
+    Some(mb.saturating_mul(1 << 20))
 }
 
 fn quota_of(spec: &Spec, host: &str) -> Option<f64> {
@@ -120,7 +137,7 @@ fn throttled(seen: &[(u64, &ProcessTick)]) -> f64 {
     let periods: Vec<(u64, u64)> = seen.iter().filter_map(|(_, tick)| tick.periods).collect();
     let (Some(first), Some(last)) = (periods.first(), periods.last()) else { return 0.0 };
     let all = last.0.saturating_sub(first.0);
-    last.1.saturating_sub(first.1) as f64 / all.max(1) as f64
+    part(last.1.saturating_sub(first.1), all)
 }
 
 fn throttled_strip(seen: &[(u64, &ProcessTick)]) -> Vec<f64> {

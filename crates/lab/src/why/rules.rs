@@ -2,9 +2,11 @@
 
 mod behind;
 mod blocked;
+mod bursts;
 mod cache;
 mod cpu;
 mod ended;
+mod growing;
 mod held;
 mod inside;
 mod limits;
@@ -46,6 +48,8 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
         cache::RULES,
         network::RULES,
         load::RULES,
+        bursts::RULES,
+        growing::RULES,
         waits::RULES,
     ]
     .into_iter()

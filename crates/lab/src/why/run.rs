@@ -48,6 +48,7 @@ fn outlook(it: &Why, most: usize) -> Result<Vec<Said>, Said> {
     let quantile = it.objective.map(|objective| objective.quantile);
     let known = crate::outlook::of_why(&it.ask, quantile, it.is_proving);
     let mut lines = known?;
+    lines.extend(it.long.map(crate::outlook::long_block));
     lines.push(crate::outlook::duration(&it.ask, (2, most)));
     lines.push(say!(RUN_AGAIN, AGAIN_MAX, it.trying.outlook(&it.ask)));
     Ok(lines)
@@ -64,7 +65,8 @@ pub fn run(it: &Why, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, Sa
     outlook(it, most)?.iter().for_each(|line| tell.tell(line));
     let stack = if it.lab.is_none() { Some(it.ask.stack(&it.side)?) } else { None };
     let (id, started_ms) = (store::new_id(), say::now_ms());
-    let mut lab = Lab { it, stack, place: LabDirectory::new()?, blocks: 0, stop, tell, id: id.clone(), cpus: None };
+    let mut lab =
+        Lab { it, stack, place: LabDirectory::new()?, blocks: 0, stop, tell, id: id.clone(), length: None, cpus: None };
     let outcome = match lab.experiment() {
         Ok(outcome) => outcome,
         Err(Ended::Broken(error)) => return Err(error),
@@ -80,6 +82,7 @@ pub fn run(it: &Why, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, Sa
         "ended_ms": say::now_ms(),
         "seed": it.seed,
         "asked": it.ask.to_json(),
+        "long_s": it.long.map(|long| long.as_secs_f64()),
         "load": it.ask.load_in_words(),
         "load_said": it.ask.load_said(),
         "stack": it.lab.as_ref().map(|lab| json!({"lab": lab.name, "variant": lab.variant.name})),
@@ -98,9 +101,14 @@ pub fn run(it: &Why, stop: &AtomicBool, tell: &mut dyn Tell) -> Result<Value, Sa
 impl Lab<'_> {
     fn experiment(&mut self) -> Result<Value, Ended> {
         let load = self.it.ask.load.clone();
+        self.length = self.it.long;
         let (mut full, mut spec) = self.step("the load as asked", &load)?;
+        self.length = None;
         let mut facts = say::EndFacts::default();
-        if let Some(again) = self.reassigned(&mut facts, &full, &load)? {
+        // A long block is not repeated for other CPUs.
+        if self.it.long.is_none()
+            && let Some(again) = self.reassigned(&mut facts, &full, &load)?
+        {
             (full, spec) = again;
         }
         facts.full = full.clone();
@@ -113,7 +121,8 @@ impl Lab<'_> {
             facts.is_saturated = true;
             return Ok(say::outcome(&facts, self.it));
         }
-        let half = match halved(&load) {
+        let is_enough = self.it.long.is_some() && !full.load.is_closed && !self.is_saturated(&full, None);
+        let half = match halved(&load).filter(|_| !is_enough) {
             Some(half) => Some(self.half_of(&full, &half)?),
             None => None,
         };

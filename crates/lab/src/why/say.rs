@@ -13,7 +13,7 @@ use super::prove::Proof;
 use super::quiet;
 use super::rule::{Segment, Squeeze, Tier, of, percent};
 use super::rules::{Finding, waits};
-use super::signals::{Role, Signals};
+use super::signals::{LoadSignals, Role, Signals};
 use super::told;
 use super::tried::{Copied, Tried, Word};
 use super::verify;
@@ -25,6 +25,8 @@ use crate::texts;
 
 /// If a larger part of the requests fails, a remedy is judged by the failures.
 const FAILED_MAX: f64 = 0.03;
+/// A script that sent less than this part of what it offers was held back.
+const SENT_MIN: f64 = 0.99;
 
 /// Most kinds of failures that a sentence lists.
 const ERRORS_MAX: usize = 4;
@@ -179,7 +181,10 @@ fn sentence(facts: &EndFacts) -> (&'static str, Said, Option<usize>) {
             // Answers a second would also count the time in which the last answers drain.
             None => {
                 let load = &facts.full.load;
-                say!(STACK_ANSWERED_OF_SCRIPT, load.well, load.sent, digits(facts.full.sent_rate()))
+                let answered = say!(STACK_ANSWERED_OF_SCRIPT, load.well, load.sent, digits(facts.full.sent_rate()));
+                held_back(load).map_or(answered.clone(), |(planned, why)| {
+                    say!(SCRIPT_HELD_BACK, answered, format!("{planned:.0}"), why)
+                })
             }
         };
         return match facts.findings.first() {
@@ -207,6 +212,20 @@ fn sentence(facts: &EndFacts) -> (&'static str, Said, Option<usize>) {
             None => ("UNATTRIBUTED", say!(UNATTRIBUTED, where_it_went(facts)), None),
         },
     }
+}
+
+/// How many requests a script offers, if it sent fewer by a hundredth, and what held the others back.
+fn held_back(load: &LoadSignals) -> Option<(f64, Said)> {
+    let planned = load.planned.filter(|planned| (load.sent as f64) < SENT_MIN * planned)?;
+    let users = &load.users;
+    let waiting = users.created.saturating_sub(users.completed).saturating_sub(users.failed);
+    let why = [
+        (users.skipped, say!(HELD_SKIPPED, users.skipped)),
+        (users.failed, say!(HELD_FAILED, users.failed)),
+        (waiting, say!(HELD_WAITING, waiting)),
+    ];
+    let why: Vec<Said> = why.into_iter().filter(|(count, _)| *count > 0).map(|(_, said)| said).collect();
+    (!why.is_empty()).then(|| (planned, Said::list(&why, ", ")))
 }
 
 /// The part of a request's way in which unexplained time was spent, or the failures that nothing explains.
@@ -457,7 +476,15 @@ fn answers(load: &Value, language: Language) -> String {
     if whole_and_cut > well {
         list.push(say!(CUT_OFF_TIMES, whole_and_cut - well).say(language).to_owned());
     }
-    say!(GOOD, well, sent, good, list.join(", ")).say(language).to_owned()
+    let said = say!(GOOD, well, sent, good, list.join(", "));
+    let messages = ["good", "sent", "received"].map(|name| load["messages"][name].as_u64().unwrap_or(0));
+    match messages {
+        [_, 0, _] => said,
+        [well, sent, received] if codes == 0 => say!(ONLY_MESSAGES, well, sent, received),
+        [well, sent, received] => say!(GOOD_MESSAGES, said, well, sent, received),
+    }
+    .say(language)
+    .to_owned()
 }
 
 pub(super) fn now_ms() -> u64 {
@@ -468,6 +495,7 @@ pub(super) fn now_ms() -> u64 {
 mod tests {
     use super::*;
     use crate::why::rules::find;
+    use crate::why::signals::UserCounts;
 
     fn facts() -> EndFacts {
         let mut full = Signals::quiet();
@@ -561,6 +589,36 @@ mod tests {
         let answered = EndFacts { full, findings: Vec::new(), is_saturated: false, ..facts() };
         let text = sentence(&answered).1;
         assert!(text.contains("answered 400 of the script's 400 requests, sent at 40.0/s"), "{text}");
+    }
+
+    #[test]
+    fn a_script_that_was_held_back_says_by_what() {
+        let mut full = Signals::quiet();
+        (full.load.offered, full.load.planned, full.load.sent, full.load.well) = (None, Some(400.0), 378, 378);
+        full.load.users = UserCounts { created: 390, completed: 370, failed: 8, skipped: 10 };
+        let of = |full: &Signals| {
+            sentence(&EndFacts { full: full.clone(), findings: Vec::new(), is_saturated: false, ..facts() }).1
+        };
+        let text = of(&full);
+        assert!(
+            text.contains("378 of the script's 378 requests, sent at 37.8/s; the script offers 400: 10 users did not begin, because maxVusers of them were there, 8 users failed and sent no more, 12 users still waited"),
+            "{text}"
+        );
+        full.load.sent = 398;
+        assert!(!of(&full).contains("offers"));
+    }
+
+    #[test]
+    fn messages_are_good_beside_their_number() {
+        let mut load = serde_json::to_value(Signals::quiet().load).unwrap_or_default();
+        load["messages"] = json!({"sent": 80, "good": 74, "received": 75});
+        let text = answers(&load, Language::English);
+        load["statuses"] = json!({});
+        assert!(answers(&load, Language::English).starts_with("messages: 74 of 80 good"));
+        assert!(
+            text.ends_with("messages: 74 of 80 good (sent, and answered where the script waits for it), 75 received"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde_json::Value;
 use weir_load::record::Hdr;
 
 use super::known::KnownBlock;
-use super::signals::LoadSignals;
+use super::signals::{LoadSignals, Messages, UserCounts};
 use crate::block::Block;
 use crate::series::Series;
 use crate::texts;
@@ -39,7 +39,7 @@ pub(super) fn load(
         block.errors.iter().filter(|(name, _)| !is_good(name)).map(|(name, count)| (name.clone(), *count)).collect();
     let refused = statuses.iter().filter(|(status, count)| **count > 0 && !known.good.has(**status));
     errors.extend(refused.map(|(status, count)| (status.to_string(), *count)));
-    let other = of("websocket.messages_received") + of("socketio.emit");
+    let messages = messages(weir, counters);
     let (low, step, count) = BOUNDS;
     let bounds: Vec<u64> = (0..=count).map(|n| (low * step.powi(i32::try_from(n).unwrap_or(0)) * 1e6) as u64).collect();
     let bars = hdr.bars(&bounds).into_iter().zip(&bounds).filter(|(count, _)| *count > 0);
@@ -58,8 +58,8 @@ pub(super) fn load(
         connections: known.connections,
         // Requests that failed before they were sent count as wanted.
         sent,
-        answered: statuses.values().sum::<u64>() + other,
-        well: well + other,
+        answered: statuses.values().sum::<u64>() + messages.good,
+        well: well + messages.good,
         good: known.good.clone(),
         errors,
         statuses,
@@ -83,7 +83,45 @@ pub(super) fn load(
         spoiled: block.why_spoiled().into_iter().filter(|why| !why.is(texts::TOO_FEW_TO_SAY)).collect(),
         cautions: block.said_cautions(),
         upgrades: (of("http.codes.101"), of("vusers.created")),
+        messages,
+        planned: known.planned,
+        users: UserCounts {
+            created: of("vusers.created"),
+            completed: of("vusers.completed"),
+            failed: of("vusers.failed"),
+            skipped: of("vusers.skipped"),
+        },
+        sessions: sessions(&answer["load"]["aggregate"]["summaries"]["vusers.session_length"]),
     }
+}
+
+/// Failures of messages that came, and were not what the script expects.
+const UNEXPECTED: [&str; 4] = [
+    "errors.Failed capture or match",
+    "errors.Failed match",
+    "errors.data is not valid",
+    "errors.Empty response from WS server",
+];
+
+/// The messages of a script. A message whose awaited answer did not come, or came on a connection that ended, is a failure of the phase
+/// `socket`.
+fn messages(weir: &Value, counters: &BTreeMap<String, u64>) -> Messages {
+    let of = |name: &str| counters.get(name).copied().unwrap_or(0);
+    let sent = of("websocket.messages_sent").saturating_add(of("socketio.emit"));
+    let failures = weir["failures"].as_array().into_iter().flatten().filter(|failure| failure["phase"] == "socket");
+    let unanswered = failures.filter_map(|failure| failure["count"].as_u64()).fold(0, u64::saturating_add);
+    // In a script with requests of HTTP as well, these may be theirs.
+    let is_alone = of("http.requests") == 0;
+    let unexpected = UNEXPECTED.iter().filter(|_| is_alone).map(|name| of(name)).fold(0, u64::saturating_add);
+    let good = sent.saturating_sub(unanswered.saturating_add(unexpected));
+    Messages { sent, good, received: of("websocket.messages_received") }
+}
+
+/// The quantiles of the lengths of sessions, from the shortest on.
+fn sessions(summary: &Value) -> Vec<(f64, f64)> {
+    const QUANTILES: [(&str, f64); 7] =
+        [("min", 0.0), ("p50", 0.5), ("p75", 0.75), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("max", 1.0)];
+    QUANTILES.iter().filter_map(|(name, part)| Some((*part, summary[*name].as_f64()?))).collect()
 }
 
 /// Whether the load asks for one URL, with GET. Otherwise it is a script.
@@ -166,6 +204,19 @@ mod tests {
         assert_eq!((found.sent, found.flight), (vec![75.0; 4], vec![30.0, 60.0, 90.0, 120.0]));
         assert_eq!(found.medians, [1.0, 3.0, 4.0]);
         assert!(windows(&json!({"weir": {"series": null}}), 2.0).flight.is_empty());
+    }
+
+    #[test]
+    fn a_message_without_its_answer_is_not_good() {
+        let of = |list: &[(&str, u64)]| list.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect();
+        let failed = json!({"failures": [{"phase": "socket", "name": "response timeout", "count": 6}, {"phase": "connect", "count": 3}]});
+        let emits = of(&[("socketio.emit", 80), ("errors.response timeout", 6)]);
+        assert_eq!(messages(&failed, &emits), Messages { sent: 80, good: 74, received: 0 });
+        // Messages that a server sends by itself are no answers of this load.
+        let pushed = of(&[("websocket.messages_sent", 10), ("websocket.messages_received", 900)]);
+        assert_eq!(messages(&json!({}), &pushed), Messages { sent: 10, good: 10, received: 900 });
+        let wrong = of(&[("websocket.messages_sent", 10), ("errors.Failed capture or match", 4)]);
+        assert_eq!(messages(&json!({}), &wrong).good, 6);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::course::Course;
 use super::good::GoodStatuses;
 use super::policies::Policy;
 use crate::said::Said;
@@ -40,6 +41,9 @@ pub struct Signals {
     pub unread: Vec<Said>,
     /// Where threads waited, if `--inside` was given.
     pub inside: Option<Inside>,
+    /// The block in windows.
+    #[serde(skip_serializing_if = "Course::is_long")]
+    pub course: Course,
 }
 
 /// A pool of an application.
@@ -147,6 +151,39 @@ pub struct LoadSignals {
     pub cautions: Vec<Said>,
     /// For scripts: successful WebSocket upgrades, and attempts.
     pub upgrades: (u64, u64),
+    /// Messages of WebSocket and Socket.IO.
+    pub messages: Messages,
+    /// Requests and messages that the script offers, if its plan shows it.
+    pub planned: Option<f64>,
+    /// The script's virtual users.
+    pub users: UserCounts,
+    /// How long the sessions of the script's users took: a quantile, and its value in ms.
+    pub sessions: Vec<(f64, f64)>,
+}
+
+/// Messages of WebSocket and Socket.IO. A message is good if it was sent and, where the script waits for an answer or an acknowledgement,
+/// that came.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Messages {
+    /// Messages sent.
+    pub sent: u64,
+    /// The good ones of them.
+    pub good: u64,
+    /// Messages of servers that a step took.
+    pub received: u64,
+}
+
+/// The virtual users of a script.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct UserCounts {
+    /// Users that began.
+    pub created: u64,
+    /// Users that went through their whole flow.
+    pub completed: u64,
+    /// Users that failed in it, and sent no more.
+    pub failed: u64,
+    /// Users that did not begin, because `maxVusers` of them were there.
+    pub skipped: u64,
 }
 
 /// The settings of the configuration, as far as rules need them.
@@ -280,6 +317,8 @@ pub struct EdgeSignals {
     pub given: BTreeMap<u16, u64>,
     /// Requests for which the upstream had no live server.
     pub no_server: u64,
+    /// Lives of upgraded connections that ended in the block: ms, rounded down to two digits, and their number.
+    pub lives: BTreeMap<u64, u64>,
 }
 
 /// The role of a process in the stack.
@@ -334,6 +373,8 @@ pub struct ProcessSignals {
     pub throttled_strip: Vec<f64>,
     /// Bytes swapped out during the block.
     pub swapped: u64,
+    /// The limit of its cgroup's memory, if there is one.
+    pub memory_max: Option<u64>,
     /// How often its cgroup's memory reached its limit.
     pub memory_full: u64,
     /// How often the kernel killed a process of its cgroup for that.
@@ -542,6 +583,20 @@ impl Signals {
         self.share_between(ms * 0.97, ms * 1.10)
     }
 
+    /// The share of sessions that took about this many ms, as far as their quantiles show it: at least so many.
+    pub fn sessions_near(&self, ms: f64) -> f64 {
+        let near = self.load.sessions.iter().filter(|(_, value)| (ms * 0.97..=ms * 1.10).contains(value));
+        let parts: Vec<f64> = near.map(|(part, _)| *part).collect();
+        parts.last().zip(parts.first()).map_or(0.0, |(last, first)| last - first)
+    }
+
+    /// The share of upgraded connections that lived about this many ms.
+    pub fn lives_near(&self, ms: f64) -> f64 {
+        let all: u64 = self.edge.lives.values().sum();
+        let near = self.edge.lives.iter().filter(|(life, _)| (ms * 0.97..=ms * 1.10).contains(&(**life as f64)));
+        near.map(|(_, count)| count).sum::<u64>() as f64 / all.max(1) as f64
+    }
+
     /// The share of answers between two latencies.
     pub fn share_between(&self, from: f64, to: f64) -> f64 {
         let all: u64 = self.load.shape.iter().map(|(_, count)| count).sum();
@@ -620,6 +675,7 @@ impl Signals {
             told: Vec::new(),
             unread: Vec::new(),
             inside: None,
+            course: Course::default(),
         }
     }
 }

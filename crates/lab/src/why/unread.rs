@@ -22,7 +22,7 @@ pub fn unread(watched: &Watched, known: &KnownBlock<'_>, answer: &Value, process
         found.push(say!(BLOCK_LAB_DID_WATCH));
         return found;
     }
-    found.extend(account(&watched.ticks, known));
+    found.extend(account(&watched.ticks, known, &watched.unread));
     found.extend(log(&watched.ticks, known));
     found.extend(networks(watched, known));
     found.extend(people(watched, known, processes));
@@ -43,11 +43,14 @@ fn is_asked(known: &KnownBlock<'_>) -> bool {
     known.spec.watch.as_ref().is_some_and(|plan| !plan.at.as_os_str().is_empty())
 }
 
-fn account(ticks: &[Tick], known: &KnownBlock<'_>) -> Option<Said> {
+fn account(ticks: &[Tick], known: &KnownBlock<'_>, said: &[Said]) -> Option<Said> {
     if let Some(why) = ticks.iter().find_map(|tick| tick.account.unread.as_ref()) {
         return Some(say!(LAB_CANNOT_READ_EDGES, why));
     }
     let there = ticks.iter().filter(|tick| tick.account.is_there).count();
+    if there == 0 && said.iter().any(|why| why.is(texts::ACCOUNT_FELL) || why.is(texts::ACCOUNT_OF_ANOTHER)) {
+        return None;
+    }
     let is_missed = is_asked(known) && (there < 2 || (there as f64) < LOOKS_MISSED * ticks.len() as f64);
     is_missed.then(|| say!(EDGES_ACCOUNT_EDGE_ANSWERED, there, ticks.len()))
 }
@@ -61,7 +64,7 @@ fn log(ticks: &[Tick], known: &KnownBlock<'_>) -> Option<Said> {
     let logged = last.requests.saturating_sub(last.asked);
     let lines = last.lines.unwrap_or(0);
     // A request in progress is counted but not logged yet.
-    let lost = logged.saturating_sub(lines + last.active);
+    let lost = logged.saturating_sub(lines).saturating_sub(last.active);
     (lost as f64 > LINES_LOST * logged as f64).then(|| say!(NGINXS_PRIVATE_LOG_SOCKET, lost, logged))
 }
 
@@ -165,10 +168,12 @@ mod tests {
             spec: &spec,
             tree: &tree,
             offered: None,
+            planned: None,
             length_s: 1.0,
             connections: 1,
             is_closed: false,
             is_noisy: true,
+            is_direct: true,
             is_weir: false,
             pools: &[],
             good: &good,

@@ -340,7 +340,7 @@ fn waiting(s: &Signals) -> Option<FiredRule> {
         return None;
     }
     let (script, place) = script(s, whose);
-    let found = FiredRule::new(say!(APPLICATION_OWN_POOL, whose, address), 0.9)
+    let found = FiredRule::new(say!(APPLICATION_OWN_POOL, whose, reached(s, name, address)), 0.9)
         .with(texts::LABEL_QUEUE, say!(CONNECTIONS_WAITED_APPLICATION_ACCEPT, most, room))
         .with(texts::LABEL_SCRIPT, script)
         .with(texts::LABEL_PLACE, place)
@@ -351,6 +351,21 @@ fn waiting(s: &Signals) -> Option<FiredRule> {
 /// The script that holds the workers of PHP-FPM, and its slowest place.
 fn script(s: &Signals, process: &str) -> (Said, Said) {
     s.told_by("php-fpm").find(|told| told.process == process).and_then(programs::script).unwrap_or_default()
+}
+
+/// An address as the edge reaches it. A wildcard tells no one where the application is: it is the address of a server of the upstream, or
+/// the name of its host.
+fn reached(s: &Signals, host: &str, address: &str) -> String {
+    let is_wildcard = ["0.0.0.0:", "[::]:", "*:"].iter().any(|any| address.starts_with(any));
+    if !is_wildcard {
+        return address.to_owned();
+    }
+    let is_hub = s.hub().is_some_and(|hub| hub.name == host);
+    let mut peers = s.edge.peers.keys().filter(|peer| port(peer) == port(address));
+    match (is_hub, peers.next()) {
+        (true, Some(peer)) => peer.clone(),
+        _ => format!("{host}:{}", port(address)),
+    }
 }
 
 /// The effect of a full worker pool on requests, and the remedy.
@@ -439,6 +454,14 @@ mod tests {
             app.listens = vec!["0.0.0.0:3000".into()];
         }
         let subject = waiting(&s).unwrap().subject;
-        assert!(subject.starts_with("application app at 0.0.0.0:3000: "), "{subject}");
+        assert!(subject.starts_with("application app at 127.0.0.1:3000: "), "{subject}");
+        // On a host of its own.
+        let mut far = s.hosts[0].clone();
+        (far.name, far.is_hub) = ("origin".into(), false);
+        s.hosts[0].queues.clear();
+        s.hosts.push(far);
+        s.processes.iter_mut().for_each(|process| process.host = "origin".into());
+        let subject = waiting(&s).unwrap().subject;
+        assert!(subject.starts_with("application app at origin:3000: "), "{subject}");
     }
 }

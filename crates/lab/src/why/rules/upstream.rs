@@ -14,6 +14,8 @@ const INERT: f64 = 0.9;
 const SMALL: f64 = 0.1;
 /// With more tries for each request than this, retries matter.
 const AMPLIFIED: f64 = 1.05;
+/// If at least this part of a script's sessions fails, and as many end at one time limit, the limit ends them.
+const SESSIONS_CUT: f64 = 0.2;
 /// nginx's default of `keepalive_requests`: ngx_http_upstream_keepalive_create_conf(), since 1.19.10.
 pub(super) const LASTING_REQUESTS: u64 = 1000;
 /// A share of failed requests that is not chance.
@@ -351,13 +353,42 @@ fn cut(s: &Signals) -> Option<FiredRule> {
     let read = "proxy_read_timeout";
     let read_ms = s.conf.timeouts.get(read).copied().unwrap_or(60_000);
     let of_tunnels = (tunnels > 0).then(|| (read, read_ms, s.share_near(read_ms as f64)));
-    let (name, ms, share) = of_tunnels.or(spike)?;
+    let (name, ms, share) = of_tunnels.or(spike).or_else(|| sessions(s))?;
     let around = near(ms);
+    let (of_answers, ended) = (s.share_near(ms as f64), s.sessions_near(ms as f64));
+    let lived = s.lives_near(ms as f64);
     let found = FiredRule::new(say!(TIMEOUT_OF, name, ms), share.clamp(0.5, 1.0))
-        .with(texts::LABEL_SPIKE, say!(ANSWERS_TOOK_MS_WITHIN, percent(share), ms, percent(around)))
-        .with(texts::LABEL_TUNNELS, say!(TIMEOUT_ENDED_UPGRADED_CONNECTIONS, tunnels))
+        .with(
+            texts::LABEL_SPIKE,
+            if of_answers > 0.0 {
+                say!(ANSWERS_TOOK_MS_WITHIN, percent(of_answers), ms, percent(around))
+            } else {
+                Said::default()
+            },
+        )
+        .with(
+            texts::LABEL_TUNNELS,
+            match () {
+                () if tunnels > 0 => say!(TIMEOUT_ENDED_UPGRADED_CONNECTIONS, tunnels),
+                () if lived > 0.0 => say!(TUNNELS_LIVED, percent(lived), s.edge.lives.values().sum::<u64>(), ms),
+                () => Said::default(),
+            },
+        )
+        .with(
+            texts::LABEL_SESSIONS,
+            if ended > 0.0 { say!(SESSIONS_ENDED_AT, percent(ended), ms) } else { Said::default() },
+        )
         .slows(&[Segment::Wait]);
     Some(found.knob(say!(MESSAGES_PINGS_MORE_OFTEN, ms, name), say!(SPIKE_MOVES_TIMEOUT)))
+}
+
+/// The time limit at which sessions of messages end. A script may also end its sessions itself after this time: so its users have to fail.
+fn sessions(s: &Signals) -> Option<(&str, u64, f64)> {
+    let is_cut = s.load.messages.sent > 0 && s.load.users.failed as f64 >= SESSIONS_CUT * s.load.users.created as f64;
+    let share = |ms: f64| s.sessions_near(ms).max(s.lives_near(ms));
+    let near = s.conf.timeouts.iter().map(|(name, ms)| (name.as_str(), *ms, share(*ms as f64)));
+    let most = near.max_by(|one, other| one.2.total_cmp(&other.2))?;
+    (is_cut && s.load.users.failed > 0 && most.2 >= SESSIONS_CUT).then_some(most)
 }
 
 fn timed_out(s: &Signals) -> Option<FiredRule> {
@@ -401,6 +432,38 @@ mod tests {
     use crate::why::rules;
 
     /// An nginx without a pool in front of an application with a full CPU: the connections are waste, not the limit.
+    /// Tunnels of which half ends after three seconds, and whose users then fail.
+    #[test]
+    fn sessions_that_end_at_a_time_limit_are_cut() {
+        let mut s = Signals::quiet();
+        s.conf.timeouts.insert("proxy_read_timeout".into(), 3000);
+        s.load.messages.sent = 80;
+        s.load.sessions = [(0.0, 400.0), (0.5, 3010.0), (0.9, 3040.0), (0.99, 3060.0), (1.0, 3100.0)].into();
+        (s.load.users.created, s.load.users.failed) = (80, 44);
+        let found = cut(&s).unwrap_or_default();
+        assert_eq!(found.subject, "proxy_read_timeout 3000 ms");
+        assert!(
+            found
+                .evidence
+                .iter()
+                .any(|(_, text)| text.contains("at least 50 % of the users' sessions took about 3000 ms")),
+            "{:?}",
+            found.evidence
+        );
+        // nginx logs how long each tunnel lived. Its client notices the end when it sends again.
+        s.load.sessions = [(0.0, 5000.0), (1.0, 5100.0)].into();
+        s.edge.lives = [(1200, 10), (3000, 30)].into();
+        let found = cut(&s).unwrap_or_default();
+        assert!(
+            found.evidence.iter().any(|(_, text)| text == "75 % of 40 tunnels lived for about 3000 ms"),
+            "{:?}",
+            found.evidence
+        );
+        // The script itself ends its sessions after three seconds.
+        s.load.users.failed = 0;
+        assert_eq!(cut(&s), None);
+    }
+
     #[test]
     fn waste_beside_an_application_that_is_full_comes_second() {
         let mut s = Signals::quiet();
