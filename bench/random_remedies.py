@@ -62,7 +62,7 @@ KNOWN: dict[str, dict[str, str]] = {
     # The way to the upstream.
     "retries": {"B28": r"next_upstream"},
     "dead-server": {"B27": r"repair or remove|proxy_next_upstream error"},
-    "takes-nothing": {"B27": r"repair or remove|proxy_next_upstream error", "B42": r"repair|accept|remove", "B22": r"find the resource", "B49": r"keeps the application"},
+    "takes-nothing": {"B27": r"repair or remove|proxy_next_upstream error", "B42": r"full queue", "B22": r"find the resource", "B49": r"keeps the application"},
     "slow-server": {"B27": r"least_conn"},
     "inert": {"B02": r"proxy_http_version 1\.1", "B03": r"keepalive \d"},
     "no-pool": {"B03": r"keepalive \d"},

@@ -14,7 +14,7 @@ const RANDOM: [&str; 6] = ["--seed", "1", "--stacks", "3", "--only", "healthy-lo
 pub fn random_faults(root: &Path, weir: &Path) -> Result<(), String> {
     run(Command::new("python3").args(["-m", "unittest", "discover", "bench"]).current_dir(root))?;
     let mut python = Command::new("python3");
-    python.args(["bench/random_faults.py", "--prove", "--noisy", "--block", "1500ms", "--weir"]).arg(weir);
+    python.args(["bench/random_faults.py", "--prove", "--noisy", "--block", "1s", "--weir"]).arg(weir);
     run(python.args(RANDOM).current_dir(root))
 }
 
