@@ -11,16 +11,19 @@ mod errors;
 mod held;
 mod inside;
 mod rules;
+mod running;
 mod why;
 
 pub use errors::*;
 pub use held::*;
 pub use inside::*;
 pub use rules::*;
+pub use running::*;
 pub use why::*;
 
 /// All tables of texts.
-pub const TABLES: &[&[Text]] = &[ALL, why::ALL, rules::ALL, errors::ALL, held::ALL, inside::ALL];
+pub const TABLES: &[&[Text]] =
+    &[ALL, why::ALL, rules::ALL, running::ALL, errors::ALL, held::ALL, inside::ALL];
 
 texts! {
     // Verdicts on a change.

@@ -111,7 +111,7 @@ impl Lab<'_> {
         if rules::is_policy(&facts.findings) {
             // Requests that a policy refused never reached any other resource that may be full.
             facts.is_saturated = true;
-            return Ok(say::outcome(&facts, self.it));
+            return Ok(say::outcome(&facts, Some(self.it)));
         }
         let half = match halved(&load) {
             Some(half) => Some(self.half_of(&full, &half)?),
@@ -142,7 +142,7 @@ impl Lab<'_> {
         if let Some(lead) = say::lead(&facts) {
             self.attempt(&mut facts, lead)?;
         }
-        Ok(say::outcome(&facts, self.it))
+        Ok(say::outcome(&facts, Some(self.it)))
     }
 
     /// Measures half of the load, and measures it again if other work disturbed it.
@@ -377,7 +377,7 @@ fn halved(load: &Load) -> Option<Load> {
 }
 
 /// The growth of each part of a request's way, as shares of all growth. It uses means, because only means add up.
-fn growth(half: &Signals, full: &Signals) -> Vec<(Segment, f64)> {
+pub(super) fn growth(half: &Signals, full: &Signals) -> Vec<(Segment, f64)> {
     let grown: Vec<(Segment, f64)> =
         Segment::ALL.iter().map(|segment| (*segment, (segment.ms(full) - segment.ms(half)).max(0.0))).collect();
     let all: f64 = grown.iter().map(|(_, ms)| ms).sum::<f64>().max(1e-9);
