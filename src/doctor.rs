@@ -8,7 +8,7 @@ mod fixing;
 mod limits;
 mod nginx;
 mod owners;
-mod source;
+pub(crate) mod source;
 mod undo;
 
 use std::fs;

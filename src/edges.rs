@@ -57,7 +57,7 @@ fn is_of_this_machine(address: &SocketAddr) -> bool {
 }
 
 /// Where this machine asks a server that listens on all of its addresses.
-fn near(address: SocketAddr) -> SocketAddr {
+pub fn near(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),

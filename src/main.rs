@@ -25,6 +25,7 @@ mod swap;
 mod tables;
 mod texts;
 mod top;
+mod why;
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -76,6 +77,8 @@ enum Verb {
     Status(status::StatusArgs),
     /// Show an edge's dashboard on a terminal
     Top(top::TopArgs),
+    /// Find the limit of a system that runs: watch its edge, applications and neighbours, and name the cause with evidence
+    Why(why::NowArgs),
     /// Run a dummy application; the request sets its size, delay, status, failure
     Origin(demo::OriginArgs),
     /// Compare configurations by experiment, and report only the conclusions that the data supports
@@ -128,6 +131,7 @@ fn main() -> ExitCode {
         Some(Verb::Canary(args)) => canary::main(*args, language),
         Some(Verb::Status(args)) => status::main(&args, language),
         Some(Verb::Top(args)) => top::main(&args, language),
+        Some(Verb::Why(args)) => why::main(&args, language),
         Some(Verb::Origin(args)) => demo::origin(&args, language),
         Some(Verb::Lab(args)) => lab::main(*args, language),
         Some(Verb::Demo(args)) => demo::demo(&args, language),
@@ -211,6 +215,7 @@ mod tests {
             "weir canary share 25% -c e.conf",
             "weir status",
             "weir top",
+            "weir why n.conf --edge 4711 --for 5s --inside",
             "weir origin",
             "weir demo",
             "weir lab ab a b --pairs 8",

@@ -234,6 +234,18 @@ weir_words::texts! {
     READS_NO_CONF: "process {0} reads no nginx.conf: name the file that you mean, as in weir doctor /etc/nginx/nginx.conf; for the limits of the process use --fix --host --files N", "프로세스 {0}은(는) nginx.conf를 읽지 않습니다. weir doctor /etc/nginx/nginx.conf처럼 파일을 지정하세요. 프로세스의 한도를 바꾸려면 --fix --host --files N을 쓰세요";
     NO_STUB_STATUS: "{0}: status {1}, and the answer is not a stub_status page", "{0}: 상태 코드 {1}, 응답이 stub_status 페이지가 아닙니다";
 
+    // weir why.
+    NOW_LENGTH: "--for: write {0} seconds to {1} minutes", "--for: {0}초부터 {1}분까지 쓰세요";
+    NOW_WATCHES: "watching {0} (process {1}, {2}) for {3} s", "{0} (프로세스 {1}, {2})을(를) {3}초 동안 관찰합니다";
+    NOW_LABEL_WATCHED: "watched", "관찰 대상";
+    NOW_WATCHED: "{0} s of {1} (process {2}), and beside it: {3}", "{1} (프로세스 {2}) {0}초. 함께 본 프로세스: {3}";
+    NOW_WATCHED_ALONE: "{0} s of {1} (process {2}); no other process of this machine belongs to it", "{1} (프로세스 {2}) {0}초. 이 머신에 관련된 다른 프로세스가 없습니다";
+    NOW_NO_EDGE: "no nginx and no weir runs on this machine, as far as this user can see", "이 사용자가 볼 수 있는 범위에서, 이 머신에 실행 중인 nginx나 weir가 없습니다";
+    NOW_EDGES: "several edges run on this machine: {0}; name one with --edge PID", "이 머신에 엣지가 여럿 실행 중입니다: {0}. --edge PID로 하나를 지정하세요";
+    NOW_NO_EDGE_PID: "process {0} is neither an nginx nor a weir", "프로세스 {0}은(는) nginx도 weir도 아닙니다";
+    NOW_EDGE_FAR: "{0}: its process ({1}) does not run on this machine: run weir why on that machine", "{0}: 그 프로세스({1})가 이 머신에 없습니다. 해당 머신에서 weir why를 실행하세요";
+    NOW_CONF: "the configuration {0}: {1}; sudo may read it, or name the file: weir why CONF", "설정 {0}: {1}. sudo로 실행하거나 파일을 지정하세요: weir why CONF";
+
     // weir adopt.
     OWN_PATH: "weir cannot find the path of its own program: {0}", "weir 자신의 프로그램 경로를 찾을 수 없습니다: {0}";
 }

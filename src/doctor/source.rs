@@ -41,7 +41,7 @@ pub(super) fn conf_path(args: &DoctorArgs, build: Option<&Build>) -> Result<Path
 }
 
 /// The word after a flag of a process's command line. nginx's title has the words of the command line, too.
-pub(super) fn flag_of(pid: u32, flag: &str) -> Option<String> {
+pub(crate) fn flag_of(pid: u32, flag: &str) -> Option<String> {
     let line = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
     let line = String::from_utf8_lossy(&line).replace('\0', " ");
     let mut words = line.split_whitespace();
@@ -122,7 +122,7 @@ fn is_known(name: &str) -> bool {
 }
 
 /// The `-V` output of a process's program. Only a program with the name nginx or weir is run.
-pub(super) fn ask_process(pid: u32) -> Option<Build> {
+pub(crate) fn ask_process(pid: u32) -> Option<Build> {
     let (name, called) = names_of(Path::new("/"), pid);
     if !is_known(&called) && !name.is_some_and(|name| is_known(&name)) {
         return None;

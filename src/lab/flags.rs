@@ -482,7 +482,7 @@ fn pool(text: &str) -> Result<weir_lab::why::signals::Pool, Said> {
     Ok(weir_lab::why::signals::Pool { process: process.to_owned(), variable: variable.to_owned(), size })
 }
 
-fn inside(text: &str) -> Result<weir_lab::watch::inside::Way, Said> {
+pub(crate) fn inside(text: &str) -> Result<weir_lab::watch::inside::Way, Said> {
     match text {
         "auto" => Ok(weir_lab::watch::inside::Way::Auto),
         "proc" => Ok(weir_lab::watch::inside::Way::Proc),
@@ -499,7 +499,7 @@ fn probe(text: &str) -> Result<weir_lab::watch::probe::WantedProbe, Said> {
 }
 
 /// Reads a list of classes and statuses: `2xx,404`.
-fn good(text: &str) -> Result<weir_lab::why::good::GoodStatuses, Said> {
+pub(crate) fn good(text: &str) -> Result<weir_lab::why::good::GoodStatuses, Said> {
     text.parse()
 }
 
@@ -519,7 +519,7 @@ fn users(text: &str) -> Result<(u32, u32), Said> {
     if from <= to { Ok((from, to)) } else { Err(wrong()) }
 }
 
-fn slo(text: &str) -> Result<(&'static str, Duration), Said> {
+pub(crate) fn slo(text: &str) -> Result<(&'static str, Duration), Said> {
     let wrong =
         || Said::of_both("write p50, p95 or p99, as p95=50ms", "p95=50ms처럼 p50, p95, p99 중 하나와 시간을 쓰세요");
     let (name, limit) = text.split_once('=').ok_or_else(wrong)?;
@@ -557,7 +557,7 @@ fn share(text: &str) -> Result<u16, Said> {
     found.ok_or_else(|| say!(texts::ERR_SHARE_FLAG, SHARE_MAX / 10))
 }
 
-fn time(text: &str) -> Result<Duration, Said> {
+pub(crate) fn time(text: &str) -> Result<Duration, Said> {
     // A warm-up may last no time; `weir load` refuses a phase of no length.
     if matches!(text, "0" | "0s" | "0ms") {
         return Ok(Duration::ZERO);

@@ -15,6 +15,8 @@ pub const MAIN: &str = "$remote_addr - $remote_user [$time_local] \"$request\" $
 pub const COMMON: &str = "$remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent";
 /// Apache's `vhost_combined`: the virtual host and its port come first.
 pub const VHOST_COMBINED: &str = "$host $remote_addr - $remote_user [$time_local] \"$request\" $status $body_bytes_sent \"$http_referer\" \"$http_user_agent\"";
+/// The beginnings of variables that say what became of a request: at the upstream, at a limit, with TLS.
+pub const KEPT: [&str; 4] = ["upstream_", "limit_", "ssl_", "connection_requests"];
 /// Most parts of a format.
 const PARTS_MAX: usize = 200;
 
@@ -82,6 +84,8 @@ pub struct Entry {
     pub status: Option<u16>,
     /// Fields of the request, by their variables `$http_NAME`. Those that the client did not send are empty.
     pub fields: Vec<(String, Vec<u8>)>,
+    /// Values of the variables that begin with one of [`KEPT`], by their names, as the log has them.
+    pub values: Vec<(String, String)>,
 }
 
 impl Format {
@@ -117,6 +121,11 @@ impl Format {
         // Of equals the first: it reads more of a line.
         let best = counted.reduce(|best, next| if next.0 > best.0 { next } else { best })?;
         (best.0 > 0).then_some((best.1, best.2))
+    }
+
+    /// Whether the lines have this variable. Not known for JSON without a `log_format`: false.
+    pub fn has(&self, variable: &str) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Variable(name) if name == variable))
     }
 
     /// True if the lines have the time of the request.
@@ -175,7 +184,7 @@ impl Format {
                     let value = || Unfit::Value(name.clone());
                     let end = match parts.peek() {
                         Some(Part::Text(next)) => self
-                            .end(rest, next)
+                            .end(name, rest, next)
                             .ok_or_else(|| Unfit::Text(String::from_utf8_lossy(next).into_owned()))?,
                         // Two variables side by side have no border.
                         Some(Part::Variable(_)) => return Err(value()),
@@ -192,8 +201,19 @@ impl Format {
 
     /// The place of the next text. A quote inside a value is escaped and ends nothing: JSON and Apache write `\"`, and
     /// nginx writes `\x22`, never a backslash before a quote.
-    fn end(&self, rest: &[u8], next: &[u8]) -> Option<usize> {
+    fn end(&self, name: &str, rest: &[u8], next: &[u8]) -> Option<usize> {
         memchr::memmem::find_iter(rest, next).find(|at| {
+            // Values of several tries stand in one list, `a, b : c`: its spaces end nothing.
+            // nginx: ngx_http_upstream_addr_variable().
+            let is_list = name.starts_with("upstream_") && next.first() == Some(&b' ');
+            let before = rest.get(..*at).unwrap_or_default();
+            if is_list
+                && (before.ends_with(b",")
+                    || before.ends_with(b" :")
+                    || rest.get(*at..).is_some_and(|rest| rest.starts_with(b" : ")))
+            {
+                return false;
+            }
             let escapes = rest.get(..*at).unwrap_or_default().iter().rev().take_while(|byte| **byte == b'\\').count();
             self.escape == Escape::None || next.first() != Some(&b'"') || escapes % 2 == 0
         })
@@ -239,6 +259,9 @@ impl Format {
             "status" => entry.status = text().and_then(|text| text.parse().ok()),
             "body_bytes_sent" | "bytes_sent" => entry.body_bytes = text().and_then(|text| text.parse().ok()),
             "http_user_agent" => entry.agent = self.unescaped(value),
+            name if KEPT.iter().any(|first| name.starts_with(first)) => {
+                entry.values.push((name.to_owned(), String::from_utf8_lossy(&self.unescaped(value)).into_owned()));
+            }
             _ => {}
         }
         if let Some(field) = name.strip_prefix("http_").filter(|_| !self.parts.is_empty()) {
@@ -379,6 +402,18 @@ mod tests {
         let line = r#"{"host":"A.b","uri":"/x","s":200}"#;
         assert_eq!(Format::read(&json).unwrap().entry(line.as_bytes()).unwrap().host.as_deref(), Some("a.b"));
         assert_eq!(target(&["${scheme} $host \"$request\""], "https h \"HEAD /z HTTP/2.0\"").as_deref(), Some("/z"));
+    }
+
+    #[test]
+    fn the_values_of_several_tries_are_one_list() {
+        let format = ["$status $upstream_addr $upstream_status $request_time \"$request\""];
+        let line = b"200 10.0.0.1:80, app : 10.0.0.2:80 502, 502 : 200 0.020 \"GET /a HTTP/1.1\"";
+        let format = Format::read(&format).unwrap();
+        let entry = format.entry(line).unwrap();
+        let value = |name: &str| entry.values.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str());
+        assert_eq!(value("upstream_addr"), Some("10.0.0.1:80, app : 10.0.0.2:80"));
+        assert_eq!((value("upstream_status"), entry.took_ms), (Some("502, 502 : 200"), Some(20)));
+        assert!(format.has("upstream_addr") && !format.has("upstream_header_time"));
     }
 
     #[test]

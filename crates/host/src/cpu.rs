@@ -43,6 +43,11 @@ pub fn allowed_cpus_under(files: &Files) -> Vec<usize> {
     allowed_cpus_of(files, "self")
 }
 
+/// The numbers of the CPUs that a process may run on, ascending; `[0]` if unknown.
+pub fn allowed_cpus_of_process(root: &Path, pid: u32) -> Vec<usize> {
+    allowed_cpus_of(&Files::under(root), &pid.to_string())
+}
+
 fn allowed_cpus_of(files: &Files, process: &str) -> Vec<usize> {
     let status = files.text(&format!("proc/{process}/status")).unwrap_or_default();
     let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:")).unwrap_or("0");

@@ -1,11 +1,12 @@
 //! Both ends of the TCP sockets of a network namespace, by socket number (inode), as descriptors name them.
 
-use std::collections::BTreeMap;
-use std::fs::File;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::Path;
 
+use super::listen;
 use super::tcp::{LISTEN, SOCKETS_MAX, row};
 
 /// A TCP socket.
@@ -35,6 +36,27 @@ pub fn ends_of(root: &Path, pid: u32) -> BTreeMap<u64, Ends> {
     found
 }
 
+/// Most descriptors of a process that are read.
+const FILES_MAX: usize = 65_536;
+
+/// The remote addresses of the connections that a family of processes opened: those from a local port at which no
+/// process listens. Assumes that all are in the first one's network namespace.
+pub fn peers_of(root: &Path, family: &[u32]) -> BTreeSet<SocketAddr> {
+    let Some(first) = family.first() else { return BTreeSet::new() };
+    let all = ends_of(root, *first);
+    let own: BTreeSet<u16> = all.values().filter(|ends| ends.is_listening).map(|ends| ends.local.port()).collect();
+    let mut found = BTreeSet::new();
+    for pid in family {
+        let entries = fs::read_dir(root.join(format!("proc/{pid}/fd"))).into_iter().flatten().flatten();
+        let inodes = entries.take(FILES_MAX).filter_map(|entry| listen::inode(&entry.path()));
+        let ends = inodes.filter_map(|inode| all.get(&inode));
+        found.extend(
+            ends.filter(|ends| !ends.is_listening && !own.contains(&ends.local.port())).map(|ends| ends.remote),
+        );
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -50,5 +72,9 @@ mod tests {
         let own = client.local_addr().unwrap();
         assert!(all.values().any(|ends| !ends.is_listening && ends.local == own && ends.remote == at));
         assert!(ends_of(Path::new("/nowhere"), 1).is_empty());
+        // The other end is accepted at a port that listens.
+        let _accepted = listener.accept().unwrap();
+        let peers = peers_of(Path::new("/"), &[std::process::id()]);
+        assert!(peers.contains(&at) && !peers.contains(&own) && peers_of(Path::new("/"), &[]).is_empty());
     }
 }

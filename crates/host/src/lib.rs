@@ -34,10 +34,10 @@ mod unit;
 mod vm;
 
 pub use cpu::{
-    OwnGroup, allowed_cpus, allowed_cpus_under, effective_cpus, effective_cpus_of, effective_cpus_under,
-    own_group_under, throttling_under,
+    OwnGroup, allowed_cpus, allowed_cpus_of_process, allowed_cpus_under, effective_cpus, effective_cpus_of,
+    effective_cpus_under, own_group_under, throttling_under,
 };
-pub use ends::{Ends, ends_of};
+pub use ends::{Ends, ends_of, peers_of};
 pub use files::Files;
 pub use limits::{FileLimit, file_limit, file_limit_of, file_limit_under};
 pub use listen::{listening_under, listens_of};
@@ -58,8 +58,8 @@ pub use sockets::{
 };
 pub use strip::{
     CpuKinds, Quota, ThreadTimes, cpu_kinds_under, listen_overflows_under, load_under, memory_limit_under,
-    memory_under, pressure_under, quota_under, resident_under, retransmitted_under, stalled_under, thread_times_of,
-    thread_times_under,
+    memory_under, pressure_under, quota_of_process, quota_under, resident_under, retransmitted_under, stalled_under,
+    thread_times_of, thread_times_under,
 };
 pub use tcp::{
     HeldPorts, PEERS_MAX, SOCKETS_MAX, SocketCounts, asking_names, counters_of, devices_of, link_speeds_under,

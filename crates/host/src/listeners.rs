@@ -67,8 +67,19 @@ impl Listeners {
     /// The processes that listen where a client of this network namespace arrives with `address`
     /// (`127.0.0.1:3000`, `unix:/run/app.sock`).
     pub fn of(&self, address: &str) -> BTreeSet<u32> {
+        self.reached(0, address)
+    }
+
+    /// As [`Listeners::of`], for a client in the network namespace of a process that listens. Of a process that does not, for
+    /// this namespace.
+    pub fn of_client(&self, pid: u32, address: &str) -> BTreeSet<u32> {
+        let namespace = self.all.iter().find(|listener| listener.pid == pid).map_or(0, |own| own.namespace);
+        self.reached(namespace, address)
+    }
+
+    fn reached(&self, from: usize, address: &str) -> BTreeSet<u32> {
         let is_it = |listener: &&Listener| match address.parse::<SocketAddr>() {
-            Ok(address) => self.accepts(listener, address),
+            Ok(address) => self.accepts(listener, from, address),
             Err(_) => listener.at == address,
         };
         self.all.iter().filter(is_it).map(|listener| listener.pid).collect()
@@ -79,12 +90,12 @@ impl Listeners {
         self.all.iter().filter(move |listener| listener.pid == pid).map(|listener| listener.at.as_str())
     }
 
-    fn accepts(&self, listener: &Listener, address: SocketAddr) -> bool {
+    fn accepts(&self, listener: &Listener, from: usize, address: SocketAddr) -> bool {
         let Ok(at) = listener.at.parse::<SocketAddr>() else { return false };
         let is_own = self.namespaces.get(listener.namespace).is_some_and(|own| own.contains(&address.ip()));
         let is_there = match address.ip().is_loopback() {
             // Each namespace has a loopback interface of its own.
-            true => listener.namespace == 0,
+            true => listener.namespace == from,
             false => is_own,
         };
         at.port() == address.port() && is_there && (at.ip().is_unspecified() || at.ip() == address.ip())
@@ -147,6 +158,8 @@ mod tests {
         let of = |address: &str| found.of(address).into_iter().collect::<Vec<_>>();
         assert_eq!(of("127.0.0.1:3000"), [7]);
         assert_eq!(of("172.17.0.2:3000"), [8]);
+        // Within the container, loopback is its own.
+        assert_eq!(found.of_client(8, "127.0.0.1:3000").into_iter().collect::<Vec<_>>(), [8]);
         assert_eq!(of("10.9.9.9:3000"), Vec::<u32>::new());
         assert_eq!(of("192.168.0.9:3000"), Vec::<u32>::new());
         assert_eq!(found.at(8).collect::<Vec<_>>(), ["0.0.0.0:3000"]);

@@ -112,7 +112,16 @@ pub struct Quota {
 
 /// The tightest quota of weir's control group and its parents; `None` without a quota.
 pub fn quota_under(files: &Files) -> Option<Quota> {
-    let groups = files.text("proc/self/cgroup")?;
+    quota_of(files, "self")
+}
+
+/// As [`quota_under`], for another process.
+pub fn quota_of_process(root: &Path, pid: u32) -> Option<Quota> {
+    quota_of(&Files::under(root), &pid.to_string())
+}
+
+fn quota_of(files: &Files, process: &str) -> Option<Quota> {
+    let groups = files.text(&format!("proc/{process}/cgroup"))?;
     let mut all = Vec::new();
     for line in groups.lines() {
         let mut parts = line.splitn(3, ':');

@@ -11,6 +11,7 @@ mod errors;
 mod held;
 mod inside;
 mod rules;
+mod running;
 mod time;
 mod why;
 
@@ -18,11 +19,13 @@ pub use errors::*;
 pub use held::*;
 pub use inside::*;
 pub use rules::*;
+pub use running::*;
 pub use time::*;
 pub use why::*;
 
 /// All tables of texts.
-pub const TABLES: &[&[Text]] = &[ALL, why::ALL, rules::ALL, time::ALL, errors::ALL, held::ALL, inside::ALL];
+pub const TABLES: &[&[Text]] =
+    &[ALL, why::ALL, rules::ALL, running::ALL, time::ALL, errors::ALL, held::ALL, inside::ALL];
 
 texts! {
     // Verdicts on a change.

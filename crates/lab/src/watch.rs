@@ -16,6 +16,7 @@ pub mod account;
 pub mod edge;
 pub mod errors;
 pub mod inside;
+pub mod logged;
 pub mod plan;
 pub mod probe;
 pub mod pulse;
@@ -45,6 +46,8 @@ pub use tick::{HostTick, ProcessTick, ThreadTick, Tick};
 
 /// The interval between samples.
 const EVERY: Duration = Duration::from_millis(250);
+/// The interval on a system that runs: its CPU is not the lab's.
+const EVERY_RUNNING: Duration = Duration::from_millis(500);
 /// Most ticks of a block. A longer series is thinned to every second tick, repeatedly. The highest levels stay.
 const TICKS_MAX: usize = 480;
 /// The socket tables are read every this many ticks: reading is slow with many sockets.
@@ -117,17 +120,26 @@ pub struct Watcher {
 }
 
 impl Watcher {
-    /// Starts watching. `sink` is the socket that nginx logs to; it was opened before nginx started.
-    pub fn start(plan: &WatchPlan, targets: Vec<WatchedProcess>, sink: Option<sink::Sink>) -> std::io::Result<Watcher> {
+    /// Starts watching.
+    pub fn start(
+        plan: &WatchPlan,
+        targets: Vec<WatchedProcess>,
+        mut account: edge::AccountReader,
+    ) -> std::io::Result<Watcher> {
         let listens = listens_of(&targets);
-        let drops_before = hosts_of(&targets).into_iter().map(|host| (host.clone(), facts_of(&host).drops)).collect();
+        let hosts = hosts_of(&targets, plan);
+        let drops_before =
+            hosts.into_iter().map(|(host, entry)| (host.clone(), facts_of(&host, &entry).drops)).collect();
         let follower = inside::Follower::start(plan.inside, &targets)?;
         let start = clock::precise();
-        let asker = probe::Asker::start(probe::find(&targets, &plan.probes, &plan.dir), start)?;
+        let mut probes = probe::find(&targets, &plan.probes, &plan.dir);
+        probes.retain(|probe| !plan.is_running || probe.is_silent());
+        let asker = probe::Asker::start(probes, start)?;
         let targets = Arc::new(Mutex::new(targets));
         let is_over = Arc::new(AtomicBool::new(false));
         let (tell, ticks) = mpsc::channel();
-        let (known, over, told) = (targets.clone(), is_over.clone(), plan.clone());
+        let (known, over) = (targets.clone(), is_over.clone());
+        let every = if plan.is_running { EVERY_RUNNING } else { EVERY };
         worker::block_aside("watch", move || {
             let (mut ticks, mut pulses): (Vec<Tick>, Vec<Pulse>) = (Vec::new(), Vec::new());
             let (mut number, mut step, mut before) = (0u64, 1u64, None::<Tick>);
@@ -139,7 +151,7 @@ impl Watcher {
                 let (at, wall) = (clock::precise() - start, clock::precise_wall());
                 let mut tick = tick::look(Path::new("/"), &who, with_sockets);
                 tick.at_ms = u64::try_from(at.as_millis()).unwrap_or(u64::MAX);
-                tick.account = edge::account(&told, sink.as_ref());
+                tick.account = account();
                 let wall = wall.duration_since(UNIX_EPOCH).unwrap_or_default();
                 let wall_ms = u64::try_from(wall.as_millis()).unwrap_or(u64::MAX);
                 if let Some(pulse) = before.as_ref().and_then(|before| Pulse::between(before, &tick, wall_ms)) {
@@ -158,7 +170,7 @@ impl Watcher {
                     step *= 2;
                 }
                 number += 1;
-                let next = start + EVERY * u32::try_from(number).unwrap_or(u32::MAX);
+                let next = start + every * u32::try_from(number).unwrap_or(u32::MAX);
                 std::thread::sleep(next.saturating_duration_since(clock::precise()));
             }
             // The send fails only if the receiver is gone; then the result is not needed.
@@ -204,8 +216,8 @@ impl Watcher {
         for (name, found) in listens_of(&targets) {
             watched.listens.entry(name).or_default().extend(found);
         }
-        for host in hosts_of(&targets) {
-            let facts = facts_of(&host);
+        for (host, entry) in hosts_of(&targets, &self.plan) {
+            let facts = facts_of(&host, &entry);
             watched.backlogs.extend(facts.backlogs);
             watched.ports.extend(facts.ports.map(|ports| (host.clone(), ports)));
             watched.unread.extend(facts.unread);
@@ -220,9 +232,19 @@ impl Watcher {
     }
 }
 
-/// The hosts of the processes, each once.
-fn hosts_of(targets: &[WatchedProcess]) -> BTreeSet<String> {
-    targets.iter().map(|target| target.host.clone()).collect()
+/// The hosts of the processes, each once, with the words of a command that enters the host's network.
+fn hosts_of(targets: &[WatchedProcess], plan: &WatchPlan) -> BTreeMap<String, Vec<String>> {
+    let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect();
+    let network = |process: &str| std::fs::read_link(format!("/proc/{process}/ns/net")).ok();
+    // The network of another user's process cannot be told, and not be entered either.
+    let is_own = |pid: u32| network(&pid.to_string()).is_none_or(|known| Some(known) == network("self"));
+    let entry = |target: &WatchedProcess| match plan.is_running {
+        true if is_own(target.pid) => Vec::new(),
+        true => words(&["nsenter", "--net", "--target", &target.pid.to_string()]),
+        false if target.host == "edge" => Vec::new(),
+        false => words(&["ip", "netns", "exec", &target.host]),
+    };
+    targets.iter().rev().map(|target| (target.host.clone(), entry(target))).collect()
 }
 
 /// The addresses that each process or its descendants listen on.
@@ -250,10 +272,10 @@ fn uv_threads(target: &WatchedProcess) -> Option<u64> {
 }
 
 /// Accept queues, drops and local ports of a host. Without a netlink socket of our own, only `ss` shows the first two.
-fn facts_of(host: &str) -> Facts {
+fn facts_of(host: &str, entry: &[String]) -> Facts {
     let mut unread = Vec::new();
     let mut output = |words: &[&str]| {
-        let mut all = if host == "edge" { Vec::new() } else { vec!["ip", "netns", "exec", host] };
+        let mut all: Vec<&str> = entry.iter().map(String::as_str).collect();
         all.extend(words);
         let (program, arguments) = all.split_first()?;
         let output = match Command::new(program).args(arguments).stdin(std::process::Stdio::null()).output() {
@@ -308,7 +330,7 @@ mod tests {
         assert_eq!(listener(line), Some(("0.0.0.0:3000".to_owned(), 8, Some(171))));
         assert_eq!(listener("LISTEN 0 128 [::]:80 [::]:*"), Some(("[::]:80".to_owned(), 128, None)));
         assert_eq!(listener("rubbish"), None);
-        let facts = facts_of("weir-no-such-namespace");
+        let facts = facts_of("origin", &["ip", "netns", "exec", "weir-no-such-namespace"].map(str::to_owned));
         assert!(facts.backlogs.is_empty() && facts.unread.len() == 2, "{:?}", facts.unread);
     }
 
@@ -320,7 +342,7 @@ mod tests {
             pid: std::process::id(),
             ..WatchedProcess::default()
         };
-        let watcher = Watcher::start(&WatchPlan::default(), Vec::new(), None).unwrap();
+        let watcher = Watcher::start(&WatchPlan::default(), Vec::new(), Box::new(Account::default)).unwrap();
         watcher.add(own);
         std::thread::sleep(Duration::from_millis(600));
         let watched = watcher.end();

@@ -30,6 +30,7 @@ pub mod remedy;
 pub mod rule;
 pub mod rules;
 pub mod run;
+pub mod running;
 pub mod say;
 mod sent;
 mod served;

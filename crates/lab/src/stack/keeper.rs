@@ -18,7 +18,7 @@ use super::usage::Usage;
 use crate::series::{self, Series};
 use crate::wan::TELL;
 use crate::watch::sink::Sink;
-use crate::watch::{WatchedProcess, Watcher, tap};
+use crate::watch::{WatchedProcess, Watcher, edge, tap};
 use crate::waterline;
 
 /// How long to wait after a reload until no process serves the old configuration. The warm-up covers a slower reload.
@@ -140,12 +140,13 @@ fn watch(spec: &Spec, started: &[Started], sink: Option<Sink>) -> Result<Option<
         host: process.host.clone(),
         pid: process.child.id(),
         is_edge: process.name == spec.edge,
+        is_neighbour: false,
         address: spec.address_of(&process.host),
     };
     // The edge first: for a network, the first process of its host gives the figures.
     let mut targets: Vec<WatchedProcess> = started.iter().map(target).collect();
     targets.sort_by_key(|target| target.name != spec.edge);
-    Watcher::start(plan, targets, sink)
+    Watcher::start(plan, targets, edge::of_block(plan.clone(), sink))
         .map(Some)
         .map_err(|error| format!("the lab cannot start a watcher for the block: {error}"))
 }

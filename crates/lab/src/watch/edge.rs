@@ -17,8 +17,15 @@ const PATIENCE: Duration = Duration::from_millis(200);
 /// Most bytes of an answer.
 const ANSWER_MAX: usize = 8 << 20;
 
-/// Reads the edge's account.
-pub fn account(plan: &WatchPlan, sink: Option<&Sink>) -> Account {
+/// Reads the account of an edge, once for each sample.
+pub type AccountReader = Box<dyn FnMut() -> Account + Send>;
+
+/// The reader for the edge of a block.
+pub fn of_block(plan: WatchPlan, sink: Option<Sink>) -> AccountReader {
+    Box::new(move || account(&plan, sink.as_ref()))
+}
+
+fn account(plan: &WatchPlan, sink: Option<&Sink>) -> Account {
     if plan.at.as_os_str().is_empty() {
         return Account::default();
     }
@@ -31,14 +38,16 @@ pub fn account(plan: &WatchPlan, sink: Option<&Sink>) -> Account {
     if plan.is_weir { weir(&text) } else { nginx(&text, sink.map(Sink::account).unwrap_or_default()) }
 }
 
-fn weir(text: &str) -> Account {
+/// The account in a snapshot of weir's.
+pub fn weir(text: &str) -> Account {
     match Snapshot::from_json(text) {
         Ok(snapshot) => of_weir(&snapshot),
         Err(error) => Account { unread: Some(error.to_string()), ..Account::default() },
     }
 }
 
-fn nginx(page: &str, logged: Account) -> Account {
+/// The account in a page of `stub_status`, with the sums of the log.
+pub fn nginx(page: &str, logged: Account) -> Account {
     let Some([active, accepted, handled, requests, waiting]) = stub(page) else {
         return Account { unread: Some("this is not a stub_status page".to_owned()), ..logged };
     };
@@ -67,7 +76,8 @@ fn stub(page: &str) -> Option<[u64; 5]> {
     Some([active, accepted, handled, requests, waiting])
 }
 
-fn of_weir(snapshot: &Snapshot) -> Account {
+/// The account in a snapshot.
+pub fn of_weir(snapshot: &Snapshot) -> Account {
     let weir = &snapshot.weir;
     let mut account = Account {
         is_there: true,

@@ -50,23 +50,27 @@ pub fn count(log: &Path, from: u64) -> (BTreeMap<String, u64>, Option<Said>) {
     loop {
         match reader.read_until(b'\n', &mut line) {
             Ok(0) => break,
-            Ok(_) => {}
+            Ok(_) => add(&mut counts, &line),
             Err(error) => return (counts, unread(error)),
-        }
-        let text = String::from_utf8_lossy(&line);
-        let zoned = limit(&text).map(|(what, zone)| {
-            let name = format!("{what} {zone}");
-            let is_told = counts.len() < ZONES_MAX || counts.contains_key(&name);
-            if is_told { name } else { what.to_owned() }
-        });
-        if let Some(kind) = zoned.or_else(|| kind(&text).map(str::to_owned)) {
-            *counts.entry(kind).or_default() += 1;
         }
         line.clear();
     }
     let cut = length.saturating_sub(from) > LOG_MAX;
     let said = cut.then(|| say!(LOG_ONLY_FIRST_MB, log.display().to_string(), LOG_MAX >> 20));
     (counts, said)
+}
+
+/// Adds a line to the counts.
+pub fn add(counts: &mut BTreeMap<String, u64>, line: &[u8]) {
+    let text = String::from_utf8_lossy(line);
+    let zoned = limit(&text).map(|(what, zone)| {
+        let name = format!("{what} {zone}");
+        let is_told = counts.len() < ZONES_MAX || counts.contains_key(&name);
+        if is_told { name } else { what.to_owned() }
+    });
+    if let Some(kind) = zoned.or_else(|| kind(&text).map(str::to_owned)) {
+        *counts.entry(kind).or_default() += 1;
+    }
 }
 
 fn kind(line: &str) -> Option<&'static str> {

@@ -75,7 +75,7 @@ impl Follower {
         }
         let names: Vec<(String, u32)> = targets
             .iter()
-            .filter(|target| !target.is_edge)
+            .filter(|target| !target.is_edge && !target.is_neighbour)
             .take(PROCESSES_MAX)
             .map(|target| (target.name.clone(), target.pid))
             .collect();

@@ -16,6 +16,8 @@ pub struct WatchedProcess {
     pub pid: u32,
     /// It is the edge.
     pub is_edge: bool,
+    /// No request waits for it: it only shares CPUs with the others.
+    pub is_neighbour: bool,
     /// Its host's address, as the hub reaches it.
     pub address: Option<IpAddr>,
 }
@@ -36,6 +38,8 @@ pub struct WatchPlan {
     pub probes: Vec<WantedProbe>,
     /// Whether and how the waits of threads are observed.
     pub inside: Way,
+    /// The processes run on this machine already: nothing is sent to them.
+    pub is_running: bool,
     /// Report only the limits, each with its highest use.
     pub is_summed: bool,
 }

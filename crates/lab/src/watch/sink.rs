@@ -19,7 +19,7 @@ const UPGRADED: u16 = 101;
 /// The longest line that is read. nginx cuts its lines at 2048.
 const LINE_MAX: usize = 4096;
 /// Most servers that are counted separately.
-const PEERS_MAX: usize = 1024;
+pub(super) const PEERS_MAX: usize = 1024;
 /// The first characters of a line of the private log, after syslog's header.
 pub const MARK: &str = "weirwhy|";
 /// The first characters of a line of a subrequest of `mirror`.
@@ -51,9 +51,9 @@ const REASONS: [&str; 7] =
     ["set-cookie", "no-store", "no-cache", "private", "lifetime-zero", "x-accel-expires-0", "vary-star"];
 /// nginx checks every 500 ms whether the fetch of another request has ended.
 // nginx: ngx_http_file_cache_lock(), `ngx_add_timer(&c->wait_event, (timer > 500) ? 500 : timer)`.
-const POLL_MS: u64 = 500;
+pub(super) const POLL_MS: u64 = 500;
 /// How close to a multiple of that a time has to be.
-const POLL_NEAR_MS: u64 = 25;
+pub(super) const POLL_NEAR_MS: u64 = 25;
 /// A request that was this long in the cache waited for another one's fetch, µs: a tenth of the time between two checks. A hit takes no
 /// time that nginx's clock shows, and a disk some milliseconds.
 const WAITED_US: u64 = POLL_MS * 1000 / 10;
@@ -245,7 +245,7 @@ fn forbidden(sums: &mut Account, words: &str) {
 }
 
 /// Counts the effect of limits on a request, from `$limit_req_status` and `$limit_conn_status`.
-fn acted(sums: &mut Account, requests: &str, connections: &str, rest: u64) {
+pub(super) fn acted(sums: &mut Account, requests: &str, connections: &str, rest: u64) {
     for (directive, word) in [("limit_req", requests), ("limit_conn", connections)] {
         if !matches!(word, "REJECTED" | "DELAYED") {
             continue;
@@ -259,24 +259,24 @@ fn acted(sums: &mut Account, requests: &str, connections: &str, rest: u64) {
 }
 
 /// Whether it is the address of a server, not the name of a group.
-fn is_server(address: &str) -> bool {
+pub(super) fn is_server(address: &str) -> bool {
     address.starts_with("unix:") || address.parse::<std::net::SocketAddr>().is_ok()
 }
 
-fn step(sums: &mut Account, name: &str, micros: u64) {
+pub(super) fn step(sums: &mut Account, name: &str, micros: u64) {
     let step = sums.steps.entry(name.to_owned()).or_default();
     step.0 += 1;
     step.1 += micros;
 }
 
 /// Seconds with milliseconds, as nginx writes them.
-fn micros(text: &str) -> Option<u64> {
+pub(super) fn micros(text: &str) -> Option<u64> {
     text.parse::<f64>().ok().filter(|seconds| *seconds >= 0.0).map(|seconds| (seconds * 1e6).round() as u64)
 }
 
 /// Values of several tries, separated by `,` between servers and by `:` between groups.
 // nginx: ngx_http_upstream_addr_variable() and its neighbours.
-fn list(text: &str) -> Vec<&str> {
+pub(super) fn list(text: &str) -> Vec<&str> {
     if text.is_empty() || text == "-" {
         Vec::new()
     } else {

@@ -103,6 +103,7 @@ impl Lab<'_> {
             is_weir: self.it.side.edge == EdgeProgram::Weir,
             pools: &self.it.pools,
             good: &self.it.good,
+            running: None,
         };
         gather::signals(&answer, &known).map_err(Ended::Broken)
     }

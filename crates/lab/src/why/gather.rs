@@ -9,12 +9,12 @@ use serde_json::Value;
 use weir_host as host;
 use weir_load::record::Hdr;
 
-use super::course::course;
+use super::course::{Course, course};
 use super::known::KnownBlock;
 use super::processes::processes;
 use super::sent;
 use super::served;
-use super::signals::{Conf, EdgeSignals, HostSignals, Machine, Signals};
+use super::signals::{Conf, EdgeSignals, HostSignals, LoadSignals, Machine, Signals};
 use super::sound::sound;
 use super::told;
 use super::unread;
@@ -121,6 +121,35 @@ pub fn signals(answer: &Value, known: &KnownBlock<'_>) -> Result<Signals, Said> 
     })
 }
 
+/// The signals of processes that ran before, and of a load from outside. The kernel's figures and the edge's account are
+/// read as those of a block.
+pub fn running(watched: Watched, known: &KnownBlock<'_>, load: LoadSignals) -> Signals {
+    // Samples that were never written as JSON have no numbers that a reader could misunderstand.
+    let watched = sound(watched, &Value::Null, known, 0);
+    let processes = processes(&watched, known, &Value::Null);
+    let unread = unread::unread(&watched, known, &Value::Null, &processes);
+    let mut machine = machine(&watched.ticks, 0.0);
+    let own: f64 = processes.iter().map(|process| process.cpu).sum();
+    machine.foreign = (machine.busy - own / machine.cpus.max(1.0)).max(0.0);
+    Signals {
+        unread,
+        // The windows of a load from outside are not known.
+        course: Course::default(),
+        seconds: load.length_s,
+        load,
+        conf: Conf { groups: served::groups(known.tree, known.spec), ..conf(known.tree, known.is_weir) },
+        edge: edge(&watched.ticks, known),
+        processes,
+        hosts: hosts(&watched, known.spec),
+        machine,
+        said: watched.said,
+        wrote: watched.wrote,
+        pools: Vec::new(),
+        told: told::summed(&watched.told),
+        inside: watched.inside,
+    }
+}
+
 fn edge(ticks: &[Tick], known: &KnownBlock<'_>) -> EdgeSignals {
     // The load lies between the first account and the last.
     let told: Vec<&Tick> = ticks.iter().filter(|tick| tick.account.is_there).collect();
@@ -134,6 +163,9 @@ fn edge(ticks: &[Tick], known: &KnownBlock<'_>) -> EdgeSignals {
         now.peers.iter().map(|(name, peer)| (name.clone(), peer_since(peer, then.peers.get(name)))).collect();
     let opened = if known.is_weir {
         Some(peers.values().filter_map(|peer| peer.opened).sum())
+    } else if known.running.is_some() {
+        // Any program of the machine opens connections.
+        None
     } else {
         // All connections that the edge's host opened, minus the client's connections if the client is on that host.
         let opened = grown(ticks, HUB, "ActiveOpens");
@@ -442,6 +474,7 @@ mod tests {
             is_weir: false,
             pools: &[],
             good: &GoodStatuses::default(),
+            running: None,
         };
         let found = signals(&answer, &known).unwrap();
         // A renamed key is an error. It is not a block in which nothing happened.

@@ -1,9 +1,11 @@
 //! The facts about a block that its answer does not have.
 
+use std::collections::BTreeMap;
+
 use weir_conf::Tree;
 
 use super::good::GoodStatuses;
-use super::signals::Pool;
+use super::signals::{Pool, Role};
 use crate::stack::Spec;
 
 /// A block's spec, and further facts about it.
@@ -33,4 +35,17 @@ pub struct KnownBlock<'a> {
     pub pools: &'a [Pool],
     /// The statuses that count as good.
     pub good: &'a GoodStatuses,
+    /// The processes, if they ran before and the lab only watches them.
+    pub running: Option<&'a BTreeMap<String, RunningProcess>>,
+}
+
+/// A process that the lab did not start.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RunningProcess {
+    /// Its part in the stack.
+    pub role: Role,
+    /// The CPUs of its quota.
+    pub quota: Option<f64>,
+    /// It only shares CPUs with the others: no request waits for it.
+    pub is_neighbour: bool,
 }

@@ -92,9 +92,9 @@ fn no_report_has_english_in_its_korean() {
             ..EndFacts::default()
         };
         for proof in [None, Some(Proof::Proved(0)), Some(Proof::Shared(vec![0, 1])), Some(Proof::RuledOut)] {
-            check(id, &outcome(&EndFacts { proof, ..facts.clone() }, &it));
+            check(id, &outcome(&EndFacts { proof, ..facts.clone() }, Some(&it)));
         }
-        check(id, &outcome(&EndFacts { is_saturated: false, ..facts.clone() }, &it));
+        check(id, &outcome(&EndFacts { is_saturated: false, ..facts.clone() }, Some(&it)));
         check(id, &no_verdict(&facts, &say!(SATURATED, "97")));
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

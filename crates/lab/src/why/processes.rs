@@ -8,7 +8,7 @@ use super::known::KnownBlock;
 use super::served;
 use super::signals::{ProcessSignals, Role};
 use super::sound::stretch;
-use crate::stack::Spec;
+use crate::stack::{Process, Spec};
 use crate::watch::{ProcessTick, Watched};
 
 /// Parts of a block for which throttling is computed.
@@ -23,8 +23,7 @@ const LISTENS_MAX: usize = 64;
 pub fn processes(watched: &Watched, known: &KnownBlock<'_>, answer: &Value) -> Vec<ProcessSignals> {
     let spec = known.spec;
     let peers = served::upstreams(known.tree, spec);
-    let roles = spec.processes.iter().chain([&spec.client]).filter(|process| !process.is_step);
-    roles
+    people(spec)
         .filter_map(|process| {
             let seen: Vec<(u64, &ProcessTick)> = watched
                 .ticks
@@ -33,7 +32,9 @@ pub fn processes(watched: &Watched, known: &KnownBlock<'_>, answer: &Value) -> V
                 .collect();
             let listens: Vec<String> =
                 watched.listens.get(&process.name).into_iter().flatten().take(LISTENS_MAX).cloned().collect();
+            let running = known.running.and_then(|all| all.get(&process.name));
             let role = match process.name.as_str() {
+                _ if let Some(running) = running => running.role,
                 name if name == spec.edge => Role::Edge,
                 name if name == spec.client.name => Role::Client,
                 // If no sockets could be seen, every process may be an application.
@@ -50,7 +51,11 @@ pub fn processes(watched: &Watched, known: &KnownBlock<'_>, answer: &Value) -> V
             // Keep a process that the kernel killed before its first sample.
             let seen = stretch(&seen);
             let used = used(seen).or_else(|| (memory_killed > 0).then(ProcessSignals::default))?;
-            let quota = if process.is_unlimited { None } else { quota_of(spec, &process.host) };
+            let quota = match running {
+                Some(running) => running.quota,
+                None if process.is_unlimited => None,
+                None => quota_of(spec, &process.host),
+            };
             let pinned = if process.cpus.is_empty() { crate::ask::allowed_cpus() } else { process.cpus.clone() };
             let cpus = pinned.len() as f64;
             Some(ProcessSignals {
@@ -74,6 +79,12 @@ pub fn processes(watched: &Watched, known: &KnownBlock<'_>, answer: &Value) -> V
             })
         })
         .collect()
+}
+
+/// The processes of a block that were to be seen. A load from outside has no client here.
+pub fn people(spec: &Spec) -> impl Iterator<Item = &Process> {
+    let client = Some(&spec.client).filter(|client| !client.name.is_empty());
+    spec.processes.iter().chain(client).filter(|process| !process.is_step)
 }
 
 /// The CPU time and other resources that a process used, from its samples.

@@ -119,7 +119,7 @@ impl Lab<'_> {
         if rules::is_policy(&facts.findings) {
             // Requests that a policy refused never reached any other resource that may be full.
             facts.is_saturated = true;
-            return Ok(say::outcome(&facts, self.it));
+            return Ok(say::outcome(&facts, Some(self.it)));
         }
         let is_enough = self.it.long.is_some() && !full.load.is_closed && !self.is_saturated(&full, None);
         let half = match halved(&load).filter(|_| !is_enough) {
@@ -151,7 +151,7 @@ impl Lab<'_> {
         if let Some(lead) = say::lead(&facts) {
             self.attempt(&mut facts, lead)?;
         }
-        Ok(say::outcome(&facts, self.it))
+        Ok(say::outcome(&facts, Some(self.it)))
     }
 
     /// Measures half of the load, and measures it again if other work disturbed it.
@@ -386,7 +386,7 @@ fn halved(load: &Load) -> Option<Load> {
 }
 
 /// The growth of each part of a request's way, as shares of all growth. It uses means, because only means add up.
-fn growth(half: &Signals, full: &Signals) -> Vec<(Segment, f64)> {
+pub(super) fn growth(half: &Signals, full: &Signals) -> Vec<(Segment, f64)> {
     let grown: Vec<(Segment, f64)> =
         Segment::ALL.iter().map(|segment| (*segment, (segment.ms(full) - segment.ms(half)).max(0.0))).collect();
     let all: f64 = grown.iter().map(|(_, ms)| ms).sum::<f64>().max(1e-9);

@@ -13,7 +13,7 @@ use super::prove::Proof;
 use super::quiet;
 use super::rule::{Segment, Squeeze, Tier, of, percent};
 use super::rules::{Finding, waits};
-use super::signals::{LoadSignals, Role, Signals};
+use super::signals::{LoadSignals, ProcessSignals, Role, Signals};
 use super::told;
 use super::tried::{Copied, Tried, Word};
 use super::verify;
@@ -91,7 +91,8 @@ pub fn no_verdict(facts: &EndFacts, why: &Said) -> Value {
 
 /// The outcome of a run, as it is stored. A sentence is stored in English, and beside it, as `NAME_said`, by the name of
 /// its text.
-pub fn outcome(facts: &EndFacts, it: &Why) -> Value {
+/// `it`: the settings of the lab, which a verdict about a system that runs does not have.
+pub fn outcome(facts: &EndFacts, it: Option<&Why>) -> Value {
     let (name, text, lead) = sentence(facts);
     let named = lead.and_then(|lead| facts.findings.get(lead));
     let grew = |of: &dyn Fn(Text) -> Value| {
@@ -111,7 +112,7 @@ pub fn outcome(facts: &EndFacts, it: &Why) -> Value {
         "lead": lead,
         "tried": facts.tried.as_ref().map(Tried::to_json),
         "copied": facts.copied,
-        "verify": named.zip(facts.copied.as_ref()).and_then(|(finding, copied)| verify::command(finding, it, facts.chosen_cpus.as_ref(), copied)),
+        "verify": named.zip(facts.copied.as_ref()).zip(it).and_then(|((finding, copied), it)| verify::command(finding, it, facts.chosen_cpus.as_ref(), copied)),
         "verdict": verdict(name, &text, named.map(|finding| finding.rule.id)),
     });
     for (name, said) in [
@@ -142,7 +143,10 @@ fn check(facts: &EndFacts) -> Option<Said> {
     let failing = full.failed_share() > FAILED_MAX;
     cannot.then(|| match () {
         () if failing => say!(CHECK_FAILURES, of(full.failed(), full.load.sent)),
-        () if facts.is_saturated || full.load.is_closed => say!(CHECK_ANSWERS, digits(full.goodput())),
+        // Clients that are not the lab's decide how much they send.
+        () if (facts.is_saturated || full.load.is_closed) && !full.load.is_outside => {
+            say!(CHECK_ANSWERS, digits(full.goodput()))
+        }
         () => say!(CHECK_LATENCY, digits(full.load.ms[2])),
     })
 }
@@ -177,6 +181,16 @@ fn sentence(facts: &EndFacts) -> (&'static str, Said, Option<usize>) {
             Some(offered) => say!(OFFERED_ANSWERED, digits(offered), digits(facts.full.goodput())),
             None if facts.full.load.is_closed => {
                 say!(CONNECTIONS_GAVE_MORE_CONNECTIONS, facts.full.load.connections, digits(facts.full.goodput()))
+            }
+            None if facts.full.load.is_outside => {
+                let load = &facts.full.load;
+                // A log has whole milliseconds.
+                let p95 = if load.ms[2] < 1.0 { "<1".to_owned() } else { digits(load.ms[2]) };
+                let rate = digits(facts.full.sent_rate());
+                match load.ms[0] > 0.0 {
+                    true => say!(NOW_ANSWERED, load.well, load.sent, rate, p95),
+                    false => say!(NOW_ANSWERED_UNTIMED, load.well, load.sent, rate),
+                }
             }
             // Answers a second would also count the time in which the last answers drain.
             None => {
@@ -244,12 +258,18 @@ fn where_it_went(facts: &EndFacts) -> Said {
         (*segment, segment.ms(&facts.full) - then)
     });
     let (segment, ms) = grown.max_by(|one, other| one.1.total_cmp(&other.1)).unwrap_or((Segment::Outside, 0.0));
-    let went = if facts.half.is_some() { texts::TIME_WENT_MORE } else { texts::TIME_WENT };
+    let is_outside = facts.full.load.is_outside;
+    let went = match facts.half {
+        Some(_) if is_outside => texts::NOW_TIME_WENT_MORE,
+        Some(_) => texts::TIME_WENT_MORE,
+        None => texts::TIME_WENT,
+    };
     let went = went.with(&[digits(ms).into(), segment.name().into(), percent(facts.full.failed_share()).into()]);
     let look = match segment {
         Segment::Wait | Segment::Connect => match waits::leading(&facts.full) {
             Some(waits) => Some(waits),
             None if facts.full.inside.is_some() => None,
+            None if is_outside => Some(say!(NOW_DOES_NOT_SEE)),
             None => Some(say!(LAB_DOES_NOT_SEE)),
         },
         Segment::Outside
@@ -275,7 +295,10 @@ fn ruled_out(facts: &EndFacts) -> Vec<Said> {
     let suspected =
         |squeeze: &Squeeze| facts.findings.iter().any(|finding| finding.found.squeeze.as_ref() == Some(squeeze));
     let mut list = Vec::new();
-    for process in s.processes.iter().filter(|process| process.usage() < 0.85 && process.throttled < 0.05) {
+    // On a system that runs, other programs that have room rule out nothing.
+    let is_other = |one: &ProcessSignals| s.load.is_outside && one.role == Role::Beside && one.listens.is_empty();
+    let roomy = s.processes.iter().filter(|process| process.usage() < 0.85 && process.throttled < 0.05);
+    for process in roomy.filter(|process| !is_other(process)) {
         if !suspected(&Squeeze::Cpu(process.name.clone())) {
             let name = if process.role == Role::Client { "client" } else { process.name.as_str() };
             list.push(say!(RULED_OUT_CPU, name, percent(process.usage())));
@@ -372,6 +395,9 @@ pub fn told(run: &Value, language: Language) -> VerdictLines {
     let mut line = |label: &str, text: &str| told.evidence.extend(fact(label, text));
     let of = |label: Text| label.say(language);
     line(of(texts::LABEL_ANSWERS), &answers(&run["signals"]["load"], language));
+    line(of(texts::LABEL_SINCE), &shown(run, "since", language));
+    line(of(texts::LABEL_SLOW), &shown(run, "slow", language));
+    line(of(texts::LABEL_BEFORE), &shown(run, "than", language));
     for why in shown_list(run, "unrest", language) {
         line(of(texts::LABEL_NOT_QUIET), &why);
     }
@@ -406,6 +432,9 @@ pub fn told(run: &Value, language: Language) -> VerdictLines {
     for why in shown_list(run, "unread", language) {
         line(of(texts::LABEL_NOT_READ), &why);
     }
+    for why in shown_list(run, "warned", language) {
+        line(of(texts::LABEL_CAUTION), &why);
+    }
     if let Some(lead) = lead {
         let mut line = |label: &str, text: &str| told.remedy.extend(fact(label, text));
         line(of(texts::LABEL_TRY), &shown(lead, "knob", language));
@@ -414,11 +443,20 @@ pub fn told(run: &Value, language: Language) -> VerdictLines {
         let next = if run["next"].is_string() { format!("; {}", shown(run, "next", language)) } else { String::new() };
         line(of(texts::LABEL_EXPECT), &(shown(lead, "expect", language) + &next));
         let verify = run["verify"].as_str().unwrap_or_default();
-        let command = fact(of(texts::LABEL_VERIFY), verify).map(|fact| Fact { is_command: true, ..fact });
-        told.remedy.extend(command);
-        let mut line = |label: &str, text: &str| told.remedy.extend(fact(label, text));
-        line(of(texts::LABEL_UNDO), say!(LAB_CHANGED_NOTHING_YOUR).say(language));
+        let command = |label: Text, text: &str| fact(of(label), text).map(|fact| Fact { is_command: true, ..fact });
+        told.remedy.extend(command(texts::LABEL_VERIFY, verify));
+        if run["kind"] != "running" {
+            let undo = say!(LAB_CHANGED_NOTHING_YOUR);
+            told.remedy.extend(fact(of(texts::LABEL_UNDO), undo.say(language)));
+        }
     }
+    let command = |label: Text, name: &str| {
+        let fact = fact(of(label), run[name].as_str().unwrap_or_default());
+        fact.map(|fact| Fact { is_command: true, ..fact })
+    };
+    told.remedy.extend(command(texts::LABEL_PROVE, "prove"));
+    told.remedy.extend(fact(of(texts::LABEL_PROVE), &shown(run, "proving", language)));
+    told.remedy.extend(command(texts::LABEL_ADD, "log_format"));
     told
 }
 
@@ -639,9 +677,9 @@ mod tests {
     #[test]
     fn what_compares_is_named_only_where_there_is_a_copy() {
         let it = Why { side: crate::ask::tests::side(), ask: crate::ask::tests::ask(), ..Why::of_tests() };
-        assert_eq!(outcome(&facts(), &it)["verify"], Value::Null);
+        assert_eq!(outcome(&facts(), Some(&it))["verify"], Value::Null);
         let copied = Copied { file: "/r/1.after.conf".into(), ..Copied::default() };
-        let run = outcome(&EndFacts { copied: Some(copied), ..facts() }, &it);
+        let run = outcome(&EndFacts { copied: Some(copied), ..facts() }, Some(&it));
         assert!(
             run["verify"].as_str().is_some_and(|said| said.starts_with("weir lab ab /n.conf /r/1.after.conf -c 1 /"))
         );

@@ -40,9 +40,6 @@ pub(super) fn load(
     let refused = statuses.iter().filter(|(status, count)| **count > 0 && !known.good.has(**status));
     errors.extend(refused.map(|(status, count)| (status.to_string(), *count)));
     let messages = messages(weir, counters);
-    let (low, step, count) = BOUNDS;
-    let bounds: Vec<u64> = (0..=count).map(|n| (low * step.powi(i32::try_from(n).unwrap_or(0)) * 1e6) as u64).collect();
-    let bars = hdr.bars(&bounds).into_iter().zip(&bounds).filter(|(count, _)| *count > 0);
     // The status of an answer that was cut off came before its end. A request is good or failed, not both.
     let sent = block.requests.max(block.errors.values().sum());
     let well = well.min(sent.saturating_sub(errors.values().sum()));
@@ -54,6 +51,7 @@ pub(super) fn load(
         length_s: known.length_s,
         accepts_gzip: accepts_gzip(&known.spec.client.argv),
         is_get: is_path(&known.spec.client.argv).then_some(true),
+        is_outside: false,
         is_closed: known.is_closed,
         connections: known.connections,
         // Requests that failed before they were sent count as wanted.
@@ -65,7 +63,7 @@ pub(super) fn load(
         statuses,
         ms: QUANTILES.map(|key| weir["response"][key].as_f64().unwrap_or(0.0)),
         unsent_ms: mean("response").zip(mean("service")).map_or(0.0, |(due, sent)| (due - sent).max(0.0)),
-        shape: bars.map(|(count, bound)| (*bound as f64 / 1e6 * 1.025, count)).collect(),
+        shape: shape(hdr),
         first_error_s: first_error(&answer["load"]),
         strip: series.map(|series| series.throughput).unwrap_or_default(),
         sent_strip: windows.sent,
@@ -122,6 +120,14 @@ fn sessions(summary: &Value) -> Vec<(f64, f64)> {
     const QUANTILES: [(&str, f64); 7] =
         [("min", 0.0), ("p50", 0.5), ("p75", 0.75), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("max", 1.0)];
     QUANTILES.iter().filter_map(|(name, part)| Some((*part, summary[*name].as_f64()?))).collect()
+}
+
+/// The latencies as bars: the middle of each in ms, and its count.
+pub(super) fn shape(hdr: &Hdr) -> Vec<(f64, u64)> {
+    let (low, step, count) = BOUNDS;
+    let bounds: Vec<u64> = (0..=count).map(|n| (low * step.powi(i32::try_from(n).unwrap_or(0)) * 1e6) as u64).collect();
+    let bars = hdr.bars(&bounds).into_iter().zip(&bounds).filter(|(count, _)| *count > 0);
+    bars.map(|(count, bound)| (*bound as f64 / 1e6 * 1.025, count)).collect()
 }
 
 /// Whether the load asks for one URL, with GET. Otherwise it is a script.

@@ -56,7 +56,7 @@ pub fn groups(tree: &Tree, spec: &Spec) -> Vec<BTreeSet<String>> {
 }
 
 /// `server unix:/path;`, `proxy_pass http://unix:/path:/uri;`.
-fn paths(tree: &Tree) -> BTreeSet<String> {
+pub(super) fn paths(tree: &Tree) -> BTreeSet<String> {
     let mut open: Vec<&Statement> = tree.root.iter().collect();
     let mut found = BTreeSet::new();
     while let Some(statement) = open.pop() {

@@ -107,6 +107,8 @@ pub struct LoadSignals {
     pub accepts_gzip: Option<bool>,
     /// Every request is a GET. `None`: unknown, for a script.
     pub is_get: Option<bool>,
+    /// The clients are not the lab's: the edge's account is all that is known of the requests.
+    pub is_outside: bool,
     /// A closed loop: each connection sends its next request as soon as it has an answer.
     pub is_closed: bool,
     /// Connections of a load on one URL.

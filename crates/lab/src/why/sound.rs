@@ -233,6 +233,7 @@ mod tests {
             is_weir,
             pools: &[],
             good: &GoodStatuses::default(),
+            running: None,
         };
         let watched = Watched { ticks, ..Watched::default() };
         let answer = json!({

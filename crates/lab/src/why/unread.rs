@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::known::KnownBlock;
+use super::processes;
 use super::signals::{ProcessSignals, Role};
 use crate::said::{Said, Text, say};
 use crate::texts;
@@ -27,9 +28,10 @@ pub fn unread(watched: &Watched, known: &KnownBlock<'_>, answer: &Value, process
     found.extend(networks(watched, known));
     found.extend(people(watched, known, processes));
     let (usage, generator) = (&answer["usage"], &answer["load"]["weir"]["generator"]);
+    let is_own = known.running.is_some() || generator["worker_cpu"].as_array().is_some_and(|list| !list.is_empty());
     let figures: [(bool, Text); 4] = [
-        (generator["worker_cpu"].as_array().is_some_and(|list| !list.is_empty()), texts::LOAD_GENERATORS_CPU),
-        (usage["foreign"].is_number(), texts::OTHER_WORK_MACHINE),
+        (is_own, texts::LOAD_GENERATORS_CPU),
+        (known.running.is_some() || usage["foreign"].is_number(), texts::OTHER_WORK_MACHINE),
         (watched.ticks.iter().any(|tick| !tick.stalled.is_empty()), texts::PRESSURE_KERNEL_DOES_REPORT),
         (watched.ticks.iter().any(|tick| !tick.cpus.is_empty()), texts::MACHINES_CPUS),
     ];
@@ -96,8 +98,14 @@ fn networks(watched: &Watched, known: &KnownBlock<'_>) -> Vec<Said> {
 
 fn people(watched: &Watched, known: &KnownBlock<'_>, processes: &[ProcessSignals]) -> Vec<Said> {
     let mut found = Vec::new();
-    for role in known.spec.processes.iter().chain([&known.spec.client]).filter(|process| !process.is_step) {
+    for role in processes::people(known.spec) {
+        // A neighbour may come and go.
+        let is_beside =
+            known.running.and_then(|all| all.get(&role.name)).is_some_and(|running| running.role == Role::Beside);
         let Some(process) = processes.iter().find(|process| process.name == role.name) else {
+            if is_beside {
+                continue;
+            }
             found.push(say!(USE_DID_EXIST_READING, &role.name));
             continue;
         };
@@ -177,6 +185,7 @@ mod tests {
             is_weir: false,
             pools: &[],
             good: &good,
+            running: None,
         };
         let process =
             |name: &str, role| ProcessSignals { name: name.into(), role, fds: (3, 9), ..ProcessSignals::default() };

@@ -30,3 +30,10 @@ pub struct Probe {
     /// The directory of the block.
     pub(super) dir: PathBuf,
 }
+
+impl Probe {
+    /// Whether the program gets no request: its figures are in a file.
+    pub fn is_silent(&self) -> bool {
+        self.kind.name == "jvm"
+    }
+}

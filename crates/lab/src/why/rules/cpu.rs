@@ -323,6 +323,11 @@ fn credits(s: &Signals) -> Option<FiredRule> {
     let (before, after) = s.load.strip.split_at(half);
     let from = process.throttled_strip.iter().position(|share| *share >= 0.5)?;
     let since = from as f64 / process.throttled_strip.len() as f64 * s.seconds;
+    // Clients that are not the lab's may send less in the second half.
+    let halves = match s.load.is_outside {
+        true => Said::default(),
+        false => say!(FIRST_HALF_SECOND_SAME, digits(mean(before)), digits(mean(after))),
+    };
     let found = FiredRule::new(say!(CPU_CREDITS, subject(process)), 0.98)
         .with(
             texts::LABEL_THROTTLED,
@@ -332,7 +337,7 @@ fn credits(s: &Signals) -> Option<FiredRule> {
                 percent(process.throttled_strip.last().copied().unwrap_or(0.0))
             ),
         )
-        .with(texts::LABEL_ANSWERS, say!(FIRST_HALF_SECOND_SAME, digits(mean(before)), digits(mean(after))))
+        .with(texts::LABEL_ANSWERS, halves)
         .slows(segments(process));
     Some(found.knob(say!(USE_MACHINE_SUFFICIENT_BASELINE), say!(STACK_SERVES_SAME_LOAD)))
 }

@@ -231,8 +231,12 @@ fn upgrade(s: &Signals) -> Option<FiredRule> {
     if refused == 0 || s.conf.has_upgrade || upgraded > 0 {
         return None;
     }
+    let failed = match s.load.is_outside {
+        true => say!(NOW_UPGRADES_REFUSED, of(refused, tried)),
+        false => say!(UPGRADES_REFUSED_VIRTUAL_USERS, refused, tried),
+    };
     let found = FiredRule::new(say!(EDGE_WEBSOCKET_UPGRADES_FORWARDED), 0.95)
-        .with(texts::LABEL_FAILED, say!(UPGRADES_REFUSED_VIRTUAL_USERS, refused, tried))
+        .with(texts::LABEL_FAILED, failed)
         .with(texts::LABEL_CONFIGURATION, say!(PROXY_SET_HEADER_UPGRADE));
     Some(found.knob(say!(PROXY_HTTP_VERSION_1_1_PROXY), say!(APPLICATION_ANSWERS_EVERY_UPGRADE)))
 }
@@ -249,8 +253,12 @@ fn stickiness(s: &Signals) -> Option<FiredRule> {
     if polls == 0 || s.edge.peers.len() < 2 && refused == 0 {
         return None;
     }
+    let failed = match s.load.is_outside {
+        true => say!(NOW_SESSIONS_UNKNOWN, of(polls, s.load.sent)),
+        false => say!(VIRTUAL_USERS_REQUEST_REACHED, of(polls, s.load.upgrades.1.max(polls))),
+    };
     let found = FiredRule::new(say!(APPLICATION_SOCKET_IO_SESSIONS), 0.9)
-        .with(texts::LABEL_FAILED, say!(VIRTUAL_USERS_REQUEST_REACHED, of(polls, s.load.upgrades.1.max(polls))))
+        .with(texts::LABEL_FAILED, failed)
         .with(texts::LABEL_STATUSES, say!(ANSWERS_400, refused));
     Some(found.knob(say!(UPSTREAM_HASH_REMOTE_ADDR), say!(EVERY_PROCESS_KNOWS_SESSIONS)))
 }
