@@ -97,7 +97,7 @@ KNOWN: dict[str, dict[str, str]] = {
     "leak-files": {"B74": r"does not close"},
     "leak-memory": {"B43": r"limit|heap", "B74": r"keeps of each request"},
     "leak-memory-slow": {"B75": r"keeps of each request", "B74": r"keeps of each request"},
-    "grows-longer": {"B75": r"makes longer", "B74": r"keeps of each request"},
+    "grows-longer": {"B75": r"makes longer", "B74": r"makes longer"},
     # The cache.
     "stampede": {"B29": r"use_stale updating|background_update"},
     "cache-lock": {"B30": r"lock|use_stale|key", "P06": r"use_stale"},
