@@ -11,15 +11,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_net::worker;
 
-use super::account::{Account, Acted, UpstreamPeer};
+use super::account::Account;
+use super::logged::{self, Logged, micros};
 use super::way::RequestTime;
 
-/// The status of an upgraded connection (RFC 9110, 15.2.2).
-const UPGRADED: u16 = 101;
 /// The longest line that is read. nginx cuts its lines at 2048.
 const LINE_MAX: usize = 4096;
-/// Most servers that are counted separately.
-pub(super) const PEERS_MAX: usize = 1024;
 /// The first characters of a line of the private log, after syslog's header.
 pub const MARK: &str = "weirwhy|";
 /// The first characters of a line of a subrequest of `mirror`.
@@ -46,18 +43,6 @@ pub const CACHE_MAPS: [&str; 5] = [
     "map $upstream_http_expires $weirwhy_expires { default ''; '0' 'lifetime-zero '; '-1' 'lifetime-zero '; }",
     "map $upstream_http_vary $weirwhy_vary { default ''; '*' 'vary-star '; }",
 ];
-/// The words that these maps have.
-const REASONS: [&str; 7] =
-    ["set-cookie", "no-store", "no-cache", "private", "lifetime-zero", "x-accel-expires-0", "vary-star"];
-/// nginx checks every 500 ms whether the fetch of another request has ended.
-// nginx: ngx_http_file_cache_lock(), `ngx_add_timer(&c->wait_event, (timer > 500) ? 500 : timer)`.
-pub(super) const POLL_MS: u64 = 500;
-/// How close to a multiple of that a time has to be.
-pub(super) const POLL_NEAR_MS: u64 = 25;
-/// A request that was this long in the cache waited for another one's fetch, µs: a tenth of the time between two checks. A hit takes no
-/// time that nginx's clock shows, and a disk some milliseconds.
-const WAITED_US: u64 = POLL_MS * 1000 / 10;
-
 /// A socket that is read until the process ends.
 #[derive(Clone, Debug, Default)]
 pub struct Sink {
@@ -109,184 +94,29 @@ fn add(sums: &mut Account, mirrors: &mut Mirrors, text: &str) -> Option<()> {
     let (_, fields) = text.split_once(MARK)?;
     let mut fields = fields.trim_end().split('|');
     let mut next = || fields.next();
-    let (status, time) = (next()?.parse::<u16>().ok()?, micros(next()?)?);
-    let (addresses, statuses) = (list(next()?), list(next()?));
-    let (connects, headers, responses) = (list(next()?), list(next()?), list(next()?));
-    let cache = next()?;
-    let is_resumed = next()? == "r";
-    // The first request of a TLS connection follows a handshake. A handshake without a request is not visible here.
-    let is_first = next().is_some_and(|number| number == "1");
-    let is_shaken = next().is_some_and(|protocol| is_first && !protocol.is_empty() && protocol != "-");
-    let (requests, connections) = (next().unwrap_or("-"), next().unwrap_or("-"));
-    let forbids = next().unwrap_or("");
-    let is_cached = !matches!(cache, "" | "-");
-    let mut it = RequestTime {
-        total: time,
-        head: next().and_then(micros),
-        end: next().and_then(micros),
-        rate: next().and_then(|rate| rate.parse().ok()).unwrap_or(0),
-        is_delayed: requests == "DELAYED",
-        is_cached: is_cached && cache != "BYPASS",
-        is_tunnel: status == UPGRADED,
-        ..RequestTime::default()
-    };
-    let field_rate = next().and_then(|rate| rate.parse::<u64>().ok());
-    it.sent = next().and_then(|bytes| bytes.parse().ok()).unwrap_or(0);
-    it.has_body = next().and_then(|length| length.parse::<u64>().ok()).is_some_and(|length| length > 0);
-    it.mirrored = next().and_then(|request| mirrors.remove(request));
-    it.auth = next().and_then(micros).unwrap_or(0);
-    sums.lines = Some(sums.lines.unwrap_or(0) + 1);
-    sums.handshakes += u64::from(is_shaken);
-    sums.resumed += u64::from(is_shaken && is_resumed);
-    step(sums, "total", time);
-    if status == UPGRADED {
-        *sums.lives.entry(rounded(time / 1000)).or_default() += 1;
-    }
-    // If no server is live, nginx logs the name of the upstream in place of an address. nginx:
-    // ngx_http_upstream_connect(), `u->state->peer = u->peer.name` on NGX_BUSY.
-    let tries = addresses.iter().filter(|address| is_server(address)).count() as u64;
-    sums.exchanges += u64::from(tries > 0);
-    sums.tries += tries;
-    sums.no_server += u64::from(addresses.iter().any(|address| !is_server(address)));
-    let is_given = tried(sums, &mut it, status, [addresses.as_slice(), &statuses, &connects, &headers, &responses]);
-    if is_cached {
-        *sums.cache.said.entry(cache.to_owned()).or_default() += 1;
-        sums.cache.fetches += u64::from(tries > 0);
-        forbidden(sums, if tries > 0 { forbids } else { "" });
-        let (ms, waited_us) = (time / 1000, time.saturating_sub(it.upstream.0 + it.upstream.1));
-        let near = ms % POLL_MS;
-        let is_near = near <= POLL_NEAR_MS || POLL_MS - near <= POLL_NEAR_MS;
-        // The origin added no time: the request waited for a cache lock, which nginx polls.
-        sums.cache.polled += u64::from(addresses.is_empty() && waited_us / 1000 >= POLL_MS - POLL_NEAR_MS && is_near);
-    }
-    if status >= 400 && is_given {
-        *sums.given.entry(status).or_default() += 1;
-    } else if status >= 400 && addresses.is_empty() && !is_cached {
-        *sums.own.entry(status).or_default() += 1;
-    }
-    divided(sums, &it, field_rate);
-    acted(sums, requests, connections, it.before().1);
-    if status >= 500 || status == 499 {
-        *sums.errors.entry(status.to_string()).or_default() += 1;
-    }
+    let (status, time) = (next()?.parse().ok()?, micros(next()?)?);
+    let mut line = Logged { status, time_us: Some(time), ..Logged::default() };
+    (line.addresses, line.statuses) = (Some(next()?), Some(next()?));
+    (line.connects, line.headers, line.responses) = (Some(next()?), Some(next()?), Some(next()?));
+    (line.cache, line.reused) = (Some(next()?), Some(next()?));
+    (line.number, line.protocol) = (next(), next());
+    (line.limits, line.forbids) = ((next(), next()), next().unwrap_or(""));
+    let mut way = RequestTime { head: next().and_then(micros), end: next().and_then(micros), ..RequestTime::default() };
+    way.rate = next().and_then(|rate| rate.parse().ok()).unwrap_or(0);
+    line.field_rate = next().and_then(|rate| rate.parse().ok());
+    way.sent = next().and_then(|bytes| bytes.parse().ok()).unwrap_or(0);
+    way.has_body = next().and_then(|length| length.parse::<u64>().ok()).is_some_and(|length| length > 0);
+    way.mirrored = next().and_then(|request| mirrors.remove(request));
+    way.auth = next().and_then(micros).unwrap_or(0);
+    line.way = Some(way);
+    logged::sum(sums, &line);
     Some(())
-}
-
-/// Adds the tries at upstreams, and whether the client got the answer of one. The lists have a value for each try: address, status, and
-/// the times to the connection, the head and the end.
-fn tried(
-    sums: &mut Account,
-    it: &mut RequestTime,
-    status: u16,
-    [addresses, statuses, connects, headers, responses]: [&[&str]; 5],
-) -> bool {
-    let mut is_given = false;
-    for (at, address) in addresses.iter().enumerate().filter(|(_, address)| is_server(address)) {
-        let is_known = sums.peers.contains_key(*address);
-        let answered = statuses.get(at).and_then(|status| status.parse::<u16>().ok());
-        let of = |list: &[&str]| list.get(at).and_then(|text| micros(text));
-        let (connect, header, response) = (of(connects), of(headers), of(responses));
-        is_given |= header.is_some() && answered == Some(status);
-        if is_known || sums.peers.len() < PEERS_MAX {
-            let peer: &mut UpstreamPeer = sums.peers.entry((*address).to_owned()).or_default();
-            peer.requests += 1;
-            peer.bad += u64::from(answered.is_none_or(|status| status >= 500));
-            if let Some(header) = header {
-                peer.header.0 += 1;
-                peer.header.1 += header;
-            }
-        }
-        if let Some(connect) = connect {
-            step(sums, "connect", connect);
-        }
-        match header {
-            Some(header) => step(sums, "wait", header.saturating_sub(connect.unwrap_or(0))),
-            None => step(sums, "failed", response.unwrap_or(0).saturating_sub(connect.unwrap_or(0))),
-        }
-        // The body of an answer that the next try replaces comes before the head of the client's answer.
-        it.upstream.0 += it.upstream.1 + header.or(response).unwrap_or(0);
-        it.upstream.1 = header.zip(response).map_or(0, |(header, response)| response.saturating_sub(header));
-    }
-    is_given
-}
-
-/// Adds the parts of a request's time, but for those of its upstreams.
-fn divided(sums: &mut Account, it: &RequestTime, field_rate: Option<u64>) {
-    let before = it.before();
-    let parts = [before, ("auth", it.auth)].into_iter().chain(it.behind());
-    parts.filter(|(_, us)| *us > 0).for_each(|(name, us)| step(sums, name, us));
-    if it.is_cached {
-        let waited = before.0 == "cache" && before.1 >= WAITED_US;
-        sums.cache.waited = Some(sums.cache.waited.unwrap_or(0) + u64::from(waited));
-    }
-    if it.is_paced() {
-        sums.paced.answers += 1;
-        sums.paced.by_field += u64::from(field_rate == Some(it.rate));
-        sums.paced.rates += it.rate;
-    }
-}
-
-/// A number with its first two digits alone, so that there are few different ones.
-fn rounded(ms: u64) -> u64 {
-    let mut unit = 1;
-    while ms / unit >= 100 {
-        unit *= 10;
-    }
-    ms / unit * unit
-}
-
-/// Counts the reasons for which an answer may not be stored, each once.
-fn forbidden(sums: &mut Account, words: &str) {
-    for reason in REASONS {
-        if words.split_ascii_whitespace().any(|word| word == reason) {
-            *sums.cache.reasons.entry(reason.to_owned()).or_default() += 1;
-        }
-    }
-}
-
-/// Counts the effect of limits on a request, from `$limit_req_status` and `$limit_conn_status`.
-pub(super) fn acted(sums: &mut Account, requests: &str, connections: &str, rest: u64) {
-    for (directive, word) in [("limit_req", requests), ("limit_conn", connections)] {
-        if !matches!(word, "REJECTED" | "DELAYED") {
-            continue;
-        }
-        let acted: &mut Acted = sums.policies.entry(directive.to_owned()).or_default();
-        acted.refused += u64::from(word == "REJECTED");
-        acted.delayed += u64::from(word == "DELAYED");
-        let delay = if word == "DELAYED" { rest } else { 0 };
-        acted.delay_us = Some(acted.delay_us.unwrap_or(0) + delay);
-    }
-}
-
-/// Whether it is the address of a server, not the name of a group.
-pub(super) fn is_server(address: &str) -> bool {
-    address.starts_with("unix:") || address.parse::<std::net::SocketAddr>().is_ok()
-}
-
-pub(super) fn step(sums: &mut Account, name: &str, micros: u64) {
-    let step = sums.steps.entry(name.to_owned()).or_default();
-    step.0 += 1;
-    step.1 += micros;
-}
-
-/// Seconds with milliseconds, as nginx writes them.
-pub(super) fn micros(text: &str) -> Option<u64> {
-    text.parse::<f64>().ok().filter(|seconds| *seconds >= 0.0).map(|seconds| (seconds * 1e6).round() as u64)
-}
-
-/// Values of several tries, separated by `,` between servers and by `:` between groups.
-// nginx: ngx_http_upstream_addr_variable() and its neighbours.
-pub(super) fn list(text: &str) -> Vec<&str> {
-    if text.is_empty() || text == "-" {
-        Vec::new()
-    } else {
-        text.split(", ").flat_map(|part| part.split(" : ")).collect()
-    }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::account::Acted;
     use super::*;
 
     #[test]
@@ -329,7 +159,6 @@ mod tests {
         }
         assert_eq!(sums.lives, [(510, 1), (2000, 2)].into());
         assert_eq!((sums.steps.get("body"), sums.steps["wait"].0), (None, 3));
-        assert_eq!([7, 99, 104, 59_999].map(rounded), [7, 99, 100, 59_000]);
     }
 
     /// The upstream's name stands in the log if no server was tried: it is not a failing server.

@@ -194,6 +194,7 @@ pub fn logged(entry: &Entry) -> Logged<'_> {
         number: value("connection_requests"),
         protocol: value("ssl_protocol"),
         limits: (value("limit_req_status"), value("limit_conn_status")),
+        ..Logged::default()
     }
 }
 
@@ -238,7 +239,7 @@ mod tests {
             sums::sum(&mut sums, &logged(&format.entry(line.as_bytes()).unwrap()));
         }
         assert_eq!((sums.lines, sums.tries, sums.exchanges), (Some(3), 3, 2));
-        assert_eq!((sums.steps["wait"], sums.steps["write"]), ((3, 104_000), (3, 20_000)));
+        assert_eq!((sums.steps["wait"], sums.steps["held"]), ((3, 104_000), (1, 20_000)));
         assert_eq!((sums.own.clone(), sums.peers["10.0.0.1:80"].bad), ([(503, 1)].into(), 1));
         // A log without the addresses does not say who made an answer, nor where the time went.
         let combined = Format::read(&[weir_conf::log_format::COMBINED]).unwrap();
