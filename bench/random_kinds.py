@@ -65,7 +65,7 @@ NAMED = [
     Kind("edge-names", "nw", more.edge_names),
     Kind("cookies", "nw", more.cookies),
     Kind("rewritten", "nw", more.rewritten),
-    Kind("log-reader", "nw", more.log_reader),
+    Kind("log-reader", "n", more.log_reader),
     Kind("takes-nothing", "nw", more.takes_nothing),
     Kind("slow-clients", "nw", more.slow_clients),
     Kind("not-trusted", "nw", more.not_trusted),

@@ -2,20 +2,24 @@
 //! may read it and whose beginning is checked, is opened, passed on and opened again as a log file is.
 //!
 //! Invariant: a line or batch is one `write(2)` to a file opened for appending, so lines never mix and writers need
-//! no lock.
+//! no lock. A pipe gets whole lines of at most [`PIPE_BUF`] bytes with each write, for the same reason, and never makes a
+//! writer wait: lines are lost while nobody reads them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
-use rustix::fs::{FlockOperation, fcntl_lock};
+use rustix::fs::{FlockOperation, OFlags, fcntl_getfl, fcntl_lock, fcntl_setfl};
 use rustix::io::Errno;
 
 use crate::clock;
 use crate::log::level::Level;
 use crate::log::os::Os;
+
+/// The kernel writes so many bytes to a pipe whole or not at all (pipe(7)).
+const PIPE_BUF: usize = 4096;
 
 /// The kind of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +39,8 @@ pub struct LogFile {
     /// For a [`FileKind::Record`]: the check of the file when it is opened.
     check: Option<FileCheck>,
     open: RwLock<Option<Arc<File>>>,
+    /// The open file is a pipe or a terminal.
+    is_pipe: AtomicBool,
     /// The Unix second in which the disk was full: nothing is written for the rest of this second.
     full_at: AtomicU64,
     /// The Unix second of the last log line about it.
@@ -69,6 +75,7 @@ impl LogFile {
             path: path.to_owned(),
             check,
             open: RwLock::new(None),
+            is_pipe: AtomicBool::new(false),
             full_at: AtomicU64::new(0),
             complained_at: AtomicU64::new(0),
         });
@@ -114,7 +121,17 @@ impl LogFile {
     }
 
     /// As `write`, to a file that `handle` returned.
-    pub fn write_to(&self, mut file: &File, bytes: &[u8]) {
+    pub fn write_to(&self, file: &File, mut bytes: &[u8]) {
+        if self.is_pipe.load(Ordering::Relaxed) {
+            while let (piece, rest @ [_, ..]) = bytes.split_at(whole_lines(bytes)) {
+                self.write_once(file, piece);
+                bytes = rest;
+            }
+        }
+        self.write_once(file, bytes);
+    }
+
+    fn write_once(&self, mut file: &File, bytes: &[u8]) {
         let now = clock::unix_seconds();
         if bytes.is_empty() || self.full_at.load(Ordering::Relaxed) == now {
             return;
@@ -155,12 +172,24 @@ impl LogFile {
         if let Some(check) = self.check {
             check(&file).map_err(|why| format!("\"{}\" {why}", self.path))?;
         }
-        Ok(Arc::new(file))
+        Ok(self.ready(file))
+    }
+
+    /// The file, which nobody waits for.
+    fn ready(&self, file: File) -> Arc<File> {
+        let kind = file.metadata().map(|found| found.file_type());
+        let is_pipe = kind.is_ok_and(|kind| kind.is_fifo() || kind.is_char_device());
+        // The open file is weir's own, also that of /dev/stdout: other programs with this pipe still wait.
+        let is_free =
+            is_pipe && fcntl_getfl(&file).and_then(|flags| fcntl_setfl(&file, flags | OFlags::NONBLOCK)).is_ok();
+        self.is_pipe.store(is_free, Ordering::Relaxed);
+        Arc::new(file)
     }
 
     /// Writes to this open file from now on: another process has opened the path.
     pub fn give(&self, file: File) {
-        *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(file));
+        let file = self.ready(file);
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(file);
     }
 
     fn reopen(&self) -> Result<(), String> {
@@ -170,6 +199,19 @@ impl LogFile {
         let file = self.opened()?;
         *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(file);
         Ok(())
+    }
+}
+
+/// The length of the lines at the beginning that a pipe takes with one write. All bytes, if they are fewer, or if the first line
+/// is longer.
+fn whole_lines(bytes: &[u8]) -> usize {
+    match bytes.get(..PIPE_BUF) {
+        Some(first) if bytes.len() > PIPE_BUF => {
+            let is_end = |byte: &u8| *byte == b'\n';
+            let end = first.iter().rposition(is_end).or_else(|| bytes.iter().position(is_end));
+            end.map_or(bytes.len(), |at| at + 1)
+        }
+        _ => bytes.len(),
     }
 }
 
@@ -250,6 +292,38 @@ mod tests {
         let again = LogFile::shared_record(&path, check);
         assert_eq!(again.open().unwrap_err(), format!("\"{path}\" has something"));
         std::fs::remove_file(&path).unwrap();
+    }
+
+    /// A reader that rests makes nobody wait, and gets whole lines when it reads on.
+    #[test]
+    fn a_pipe_that_nobody_reads_loses_lines() {
+        use std::io::Read;
+        let path = scratch("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+        let mut reader = OpenOptions::new().read(true).write(true).open(&path).unwrap();
+        let log = LogFile::shared(&path);
+        log.open().unwrap();
+        // More than a pipe holds: 64 KiB.
+        let batch: String = (0..300).map(|number| format!("{number} {}\n", "x".repeat(number % 50))).collect();
+        for _ in 0..40 {
+            log.write(batch.as_bytes());
+        }
+        let mut got = vec![0; 1 << 20];
+        let length = reader.read(&mut got).unwrap();
+        let text = String::from_utf8(got[..length].to_vec()).unwrap();
+        assert!((30_000..=65_536).contains(&length), "{length}");
+        assert!(text.ends_with('\n') && text.lines().all(|line| batch.lines().any(|one| one == line)), "{text}");
+        std::fs::remove_file(&path).unwrap();
+    }
+
+    #[test]
+    fn a_pipe_gets_whole_lines_with_each_write() {
+        let of = |lengths: &[usize]| {
+            let text: String = lengths.iter().map(|length| format!("{}\n", "x".repeat(length - 1))).collect();
+            whole_lines(text.as_bytes())
+        };
+        assert_eq!([of(&[10]), of(&[4096]), of(&[4000, 90, 10]), of(&[5000, 10])], [10, 4096, 4090, 5000]);
+        assert_eq!(whole_lines(&[b'x'; 9000]), 9000);
     }
 
     #[test]
