@@ -260,10 +260,9 @@ pub struct Facts {
     pub redirects_left: u8,
     /// Bytes per second to the client, 0 for no limit; `set $limit_rate` changes it.
     pub limit_rate: Option<u64>,
-    /// Time in steps that come before the source of the answer, µs: `limit_req`, `auth_request`, the request's body, the cache.
-    pub held_us: u64,
-    /// Time in which a rate held back the answer, µs.
-    pub paced_us: u64,
+    /// Time in steps that come before the source of the answer, µs, at most 71 minutes: `limit_req`, `auth_request`, the request's
+    /// body, the cache.
+    pub held_us: u32,
 }
 
 /// The facts about an exchange that are true or false now. All are false at its start.
@@ -329,6 +328,8 @@ pub struct Rare {
     pub proxy_host: Option<Vec<u8>>,
     /// The client's address as a trusted proxy reported it (`set_real_ip_from`).
     pub told_address: Option<SocketAddress>,
+    /// Time in which a rate held back the answer, µs.
+    pub paced_us: u64,
     /// A policy of the configuration refused the request.
     pub refused_by: Option<LimitPolicy>,
     /// The trace it is part of, once something needs it.
@@ -382,7 +383,6 @@ impl<'c> Exchange<'c> {
                 redirects_left: REDIRECTS_MAX + 1,
                 limit_rate: None,
                 held_us: 0,
-                paced_us: 0,
             },
             flags: Flags::default(),
             bytes: Bytes::default(),
@@ -403,6 +403,11 @@ impl<'c> Exchange<'c> {
     /// The values that few exchanges need; `None` without any.
     pub fn rare(&self) -> Option<&Rare> {
         self.rare.as_deref()
+    }
+
+    /// Time in which a rate held back the answer, µs.
+    pub fn paced_us(&self) -> u64 {
+        self.rare().map_or(0, |rare| rare.paced_us)
     }
 
     /// Takes over the client's address and the trace of the exchange that this one belongs to, those that are there.

@@ -385,7 +385,7 @@ impl Relay {
                     Ok(allowed) => {
                         limit = allowed;
                         if let Some(since) = self.paced_since.take() {
-                            exchange.facts.paced_us += clock::now().us_since(since);
+                            exchange.rare_mut().paced_us += clock::now().us_since(since);
                         }
                     }
                     Err(wait) => {

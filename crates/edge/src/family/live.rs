@@ -128,12 +128,12 @@ fn ended(exchange: &mut Exchange<'_>) {
             worker::took(took);
         }
         let of_source = exchange.tries.last().and_then(|last| until_source(last, exchange.facts.started));
-        let facts = &exchange.facts;
+        let paced_us = exchange.paced_us();
         // While a rate holds back an answer, its source is not at its end either.
-        let before = of_source.unwrap_or(0).max(facts.held_us + facts.paced_us);
+        let before = of_source.unwrap_or(0).max(u64::from(exchange.facts.held_us) + paced_us);
         board.took(Leg::Write, took.saturating_sub(before));
-        if facts.paced_us > 0 {
-            board.took(Leg::Rate, facts.paced_us);
+        if paced_us > 0 {
+            board.took(Leg::Rate, paced_us);
         }
     }
     let mishap = mishap(exchange, was_answered);

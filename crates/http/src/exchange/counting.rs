@@ -31,7 +31,8 @@ impl Drop for Opened<'_> {
 pub fn held(exchange: &mut Exchange<'_>, leg: Leg, begun: Instant) {
     let us = clock::now().us_since(begun);
     exchange.worker.board.took(leg, us);
-    exchange.facts.held_us += us;
+    let us = u32::try_from(us).unwrap_or(u32::MAX);
+    exchange.facts.held_us = exchange.facts.held_us.saturating_add(us);
 }
 
 /// Counts the start of a request whose server is known.
@@ -98,7 +99,7 @@ fn count_try(exchange: &Exchange<'_>, attempt: &Try, started: Instant, mut spot:
         spot = spot.or(response);
         cell.responded(response, spot);
         // The pauses of a rate are a step of their own; the upstream waits meanwhile.
-        took(Leg::Body, response.saturating_sub(header).saturating_sub(exchange.facts.paced_us));
+        took(Leg::Body, response.saturating_sub(header).saturating_sub(exchange.paced_us()));
     }
     spot
 }

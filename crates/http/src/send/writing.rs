@@ -51,7 +51,7 @@ pub async fn paced(
 async fn allowed(exchange: &mut Exchange<'_>, conn: &mut Conn, pace: &Pace, wanted: usize) -> Result<usize, Gone> {
     let begun = clock::now();
     let count = pace.allowed(conn, wanted).await?.min(wanted);
-    exchange.facts.paced_us += clock::now().us_since(begun);
+    exchange.rare_mut().paced_us += clock::now().us_since(begun);
     Ok(count)
 }
 
