@@ -295,7 +295,7 @@ def batch(n, ms):
         while True:
             turn += 1
             time.sleep(max(0, begin + turn * ms / 1000 - time.monotonic()))
-            # Who was not there in this turn does not come twice in the next.
+            # A client that was not there in this turn does not come twice in the next.
             while waiting.acquire(blocking=False): pass
             waiting.release(n)
     threading.Thread(target=turns, daemon=True).start()

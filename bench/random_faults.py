@@ -103,7 +103,7 @@ def tried(stack: Stack, weir: str, store: pathlib.Path, options: argparse.Namesp
     where.mkdir(parents=True, exist_ok=True)
     extra = dict(stack.extra)
     is_proved = proves(stack.seed, options)
-    # What comes every few seconds, or grows, takes its time.
+    # A fault that comes every few seconds, or grows, takes its time.
     block = max(options.block, extra.pop("block", "0s"), key=seconds_of)
     options = argparse.Namespace(**{**vars(options), "prove": is_proved, "block": block_of(stack, block) if is_proved else block})
     if is_proved:
@@ -153,7 +153,7 @@ def read(file: pathlib.Path) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def binary(weir: str) -> str:
-    """What tells one build of weir from another."""
+    """A text that differs between two builds of weir."""
     version = subprocess.run([weir, "--version"], capture_output=True, text=True, check=True).stdout.strip()
     return f"{version}, {hashlib.sha256(pathlib.Path(weir).read_bytes()).hexdigest()[:12]}"
 

@@ -102,7 +102,7 @@ def workers_kept(draft: Draft) -> None:
     few, held = draft.rng.randint(3, 6), draft.between(30, 60)
     draft.app["workers"], draft.stages = few, [["sleep", held]]
     draft.keepalive = 64
-    # Who has a worker keeps it, and who has none waits until the load gives up.
+    # A connection that has a worker keeps it. A connection without a worker waits until the load gives up.
     draft.load = ["-c", str(4 * few)]
     draft.rules("B22", "B49")
 

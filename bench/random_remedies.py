@@ -3,7 +3,7 @@
 import re
 
 HELPS, CANNOT, UNKNOWN = "helps", "cannot help", "unknown"
-# What the lab says of a remedy that it tried in pairs of blocks.
+# The lab's words for a remedy that it tried in pairs of blocks.
 TRIED = {"helps": HELPS, "does not help": CANNOT, "makes it worse": CANNOT}
 
 MORE_CPU = r"more CPUs|add a CPU|larger quota|own CPUs|application server|reduce its computation|for each request"

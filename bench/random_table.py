@@ -1,4 +1,4 @@
-"""What the verdicts on random stacks are worth together: classes, fractions with exact intervals, and remedies."""
+"""The table of the verdicts on random stacks: classes, fractions with exact intervals, and remedies."""
 
 import argparse
 import collections
@@ -23,7 +23,7 @@ WORDS = (*PROOFS, "SUSPECTED", POLICY, UNATTRIBUTED, HEALTHY, "no verdict")
 
 
 def classify(truth: Truth, word: str, rule: str | None) -> str:
-    """What a verdict is worth."""
+    """The class of a verdict."""
     if word not in WORDS:
         return "failed"
     if word == "no verdict":
@@ -110,7 +110,7 @@ def accepted(rows: list[dict[str, Any]]) -> str:
 
 
 def remedies(rows: list[dict[str, Any]]) -> str:
-    """What the remedies of the verdicts are worth, and those that cannot help."""
+    """How many remedies of the verdicts help, and those that cannot help."""
     given = [row for row in rows if row.get("remedy") and row["class"] not in NOT_JUDGED]
     marks = [(random_remedies.worth(row["kind"], row["rule"], row["remedy"], row.get("tried"), row["class"] == "right"), row) for row in given]
     counts = collections.Counter(mark for mark, _ in marks)

@@ -6,7 +6,7 @@ from stacks import ONE_CPU
 
 # `sh -c` of a batch: so many processes compute for so long, and then rest.
 BATCH = "while :; do sleep @REST@; for i in $(seq @MANY@); do timeout @LONG@ sh -c 'while :; do :; done' & done; wait; done"
-# What no sound stack may be said to have.
+# Rules that no sound stack may get.
 OF_TIME = frozenset({"B73", "B74", "B75"})
 
 

@@ -59,7 +59,7 @@ const SOCKETS_EVERY: u64 = 2;
 pub struct Watched {
     /// In order. The first tick is at the beginning of the load, the last one after its end.
     pub ticks: Vec<Tick>,
-    /// What was used between the samples, from the beginning of the load to its end.
+    /// The resources used between the samples, from the beginning of the load to its end.
     pub pulses: Vec<Pulse>,
     /// Number of lines in the edge's log, by kind.
     pub said: BTreeMap<String, u64>,

@@ -47,11 +47,11 @@ pub struct Logged<'a> {
     pub protocol: Option<&'a str>,
     /// `$limit_req_status` and `$limit_conn_status`.
     pub limits: (Option<&'a str>, Option<&'a str>),
-    /// What forbids to store the answer, as words of [`super::sink::CACHE_MAPS`].
+    /// The reasons that forbid to store the answer, as words of [`super::sink::CACHE_MAPS`].
     pub forbids: &'a str,
     /// `X-Accel-Limit-Rate` of the answer, bytes a second.
     pub field_rate: Option<u64>,
-    /// What only the private log says of the request's way.
+    /// The figures of the request's way that only the private log has.
     pub way: Option<RequestTime>,
 }
 

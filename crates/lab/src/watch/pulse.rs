@@ -30,7 +30,7 @@ pub struct Pulse {
     pub bits: BTreeMap<String, f64>,
 }
 
-/// What a process used in a pulse.
+/// The resources that a process used in a pulse.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Beat {

@@ -19,7 +19,7 @@ pub const HEAD: &str = "add_header X-Weirwhy $weirwhy_none always";
 /// rounded by one.
 const SAME_US: u64 = 2_000;
 
-/// What is known of the time of one request; times in µs.
+/// The known parts of the time of one request, µs.
 #[derive(Clone, Debug, Default)]
 pub struct RequestTime {
     /// From its first byte to its line in the log.

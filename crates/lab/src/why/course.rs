@@ -25,9 +25,9 @@ const STORED_MAX: usize = 240;
 pub struct Course {
     /// The length of a window, s.
     pub step_s: f64,
-    /// What the client saw.
+    /// The client's figures.
     pub windows: Vec<Window>,
-    /// What each process used, by its name; `None` where it is not known.
+    /// The resources that each process used, by its name; `None` if they are not known.
     pub lanes: BTreeMap<String, Vec<Option<Beat>>>,
     /// Share of all CPUs that the hypervisor took.
     pub steal: Vec<f64>,
@@ -37,7 +37,7 @@ pub struct Course {
     pub bits: BTreeMap<String, Vec<f64>>,
 }
 
-/// What the client saw in a window.
+/// The client's figures of one window.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Window {
     /// Requests sent.

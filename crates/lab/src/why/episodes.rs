@@ -5,7 +5,7 @@ use crate::metric::digits;
 use crate::said::{Said, say};
 use crate::stats;
 
-/// What is high for more of a block than this is the rule, and no episode.
+/// A use that is high for more of a block than this is usual, and no episode.
 const HIGH_MOST: f64 = 0.5;
 /// A window is slow from this factor above the usual on, and by at least [`SLOW_LEAST_MS`]: as in `quiet`, where less is noise.
 const SLOW_FACTOR: f64 = 2.0;
@@ -111,7 +111,7 @@ pub fn together(high: &[bool], load: &LoadWindows, is_none_felt: bool) -> Option
     let is_bad = |at: usize| bad.get(at).copied().unwrap_or(false);
     let until =
         |(_, last): &(usize, usize)| last + AFTER + (last + AFTER + 1..bad.len()).take_while(|at| is_bad(*at)).count();
-    // What comes of the last one may be answered after the last window.
+    // Requests of the last one may be answered after the last window.
     let is_felt = |at: usize| felt.get(at).copied().unwrap_or(false);
     let is_cut = |run: &(usize, usize)| run.1 + AFTER >= high.len() && !(run.0..high.len()).any(is_felt);
     runs.pop_if(|run| is_cut(run));

@@ -159,7 +159,7 @@ pub(super) fn stretch<'a>(seen: &'a [(u64, &'a ProcessTick)]) -> &'a [(u64, &'a 
     seen.chunk_by(is_one).max_by_key(|part| part.len()).unwrap_or(seen)
 }
 
-/// What contradicts itself in the samples of a process.
+/// The contradictions in the samples of a process.
 fn process(ticks: &[Tick], name: &str, known: &KnownBlock<'_>) -> Vec<Said> {
     let seen: Vec<(u64, &ProcessTick)> =
         ticks.iter().filter_map(|tick| Some((tick.at_ms, tick.processes.iter().find(|it| it.name == name)?))).collect();
@@ -497,7 +497,7 @@ mod tests {
         }
     }
 
-    /// Whatever samples there are, every figure is finite and not negative, and every rule can read them.
+    /// With any samples, every figure is finite and not negative, and every rule can read them.
     #[test]
     fn any_samples_give_finite_figures() {
         for seed in 0..2_000 {

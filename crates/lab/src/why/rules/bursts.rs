@@ -27,7 +27,7 @@ const STILL: f64 = 0.1;
 const IDLE: f64 = 0.5;
 /// Usual answers in a window, least: of fewer, a window without any may be chance.
 const ANSWERS_MIN: f64 = 5.0;
-/// What is high has to be at least this many times what it is else.
+/// A high use has to be at least this many times the usual one.
 const CONTRAST: f64 = 2.0;
 /// The degree of what recurs, which may limit, and of what was seen once or twice, which may not.
 const RECURRING: f64 = 0.45;
@@ -47,7 +47,7 @@ pub const RULES: &[Rule] = &[Rule {
 /// Something that may be high from time to time.
 struct Candidate {
     subject: Said,
-    /// What is high, by window.
+    /// Whether the use is high, by window.
     high: Vec<bool>,
     /// Its values, by window: the contrast is theirs.
     values: Vec<Option<f64>>,
@@ -244,7 +244,7 @@ fn disk(s: &Signals, process: &ProcessSignals) -> Candidate {
 fn own(s: &Signals, process: &ProcessSignals) -> Candidate {
     let values = s.course.lane(&process.name, |beat| beat.cpu_most);
     let whose = name(process);
-    // Who shares a CPU waits for a part of the time in which it would run. Who mostly waits is another case.
+    // A process that shares a CPU waits for a part of the time in which it would run. A process that mostly waits is another case.
     let wanted = s.course.lane(&process.name, |beat| beat.cpu_most + beat.waited.min(beat.cpu_most));
     // A thread that runs alone can use one CPU.
     let cpus = if process.threads.len() <= 1 || process.is_node { process.cpus.min(1.0) } else { process.cpus };
@@ -431,7 +431,7 @@ mod tests {
         assert_eq!(subject(&still), "application app: it stands still from time to time");
     }
 
-    /// What was seen once limits nothing, and no period is claimed.
+    /// An episode that was seen once limits nothing, and the rule claims no period.
     #[test]
     fn once_is_told_as_once() {
         let found = found(|s| {

@@ -1,4 +1,4 @@
-//! What grows with each request until it meets a limit: descriptors, memory, the CPU time of a request.
+//! Uses that grow with each request until they meet a limit: descriptors, memory, the CPU time of a request.
 
 use crate::metric::digits;
 use crate::said::{Said, say};
@@ -10,7 +10,7 @@ use crate::why::signals::{ProcessSignals, Role, Signals};
 /// Parts of a block in each of which the mean has to be higher than in the one before. By chance, that happens to one of 40,000 series
 /// without a trend, and to one of 128 random walks.
 const PARTS: usize = 8;
-/// What becomes warm grows less and less. What leaks grows at the end at least by this part of what it grew by at the beginning.
+/// A use that becomes warm grows less and less. A leak grows at the end at least by this part of its growth at the beginning.
 const NOT_SLOWING: f64 = 0.5;
 /// A limit with this usage is met.
 const MET: f64 = 0.95;
@@ -54,7 +54,7 @@ pub const RULES: &[Rule] = &[
     },
 ];
 
-/// What grew, and where it ends.
+/// A use that grew, and its limit.
 struct Growth {
     what: Said,
     whose: Said,
@@ -136,7 +136,7 @@ struct Rise {
     met: Option<usize>,
 }
 
-/// The rise of a series towards a limit, if it grows in each of its parts and does not slow down. What comes after the limit does not count.
+/// The rise of a series towards a limit, if it grows in each of its parts and does not slow down. Values after the limit do not count.
 fn rise(values: &[Option<f64>], limit: f64, step_s: f64) -> Option<Rise> {
     let known: Vec<(usize, f64)> = values.iter().enumerate().filter_map(|(at, value)| Some((at, (*value)?))).collect();
     let met = known.iter().position(|(_, value)| *value >= MET * limit);

@@ -128,7 +128,7 @@ impl AccessLog {
         self.each(&added, see);
     }
 
-    /// What of this log was not read, and the figures that it does not have, a sentence each.
+    /// The parts of this log that were not read, and the figures that it does not have, a sentence each.
     pub fn lacks(&self) -> Vec<Said> {
         let shown = self.named.path.display().to_string();
         let mut found = Vec::new();

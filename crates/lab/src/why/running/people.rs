@@ -37,7 +37,7 @@ pub struct People {
     pub spec: Spec,
     /// Their parts in it.
     pub known: BTreeMap<String, RunningProcess>,
-    /// What could not be seen, a sentence each.
+    /// The parts of the system that could not be seen, a sentence each.
     pub unread: Vec<Said>,
 }
 
@@ -125,7 +125,7 @@ pub fn find(edge: u32, tree: &Tree) -> People {
     chosen.people
 }
 
-/// What is on another machine, or belongs to another user.
+/// The servers on another machine, and those of another user.
 fn unseen(machine: &Machine, elsewhere: &[String]) -> Vec<Said> {
     let is_hidden = |one: &host::Seen| {
         let read = std::fs::read_dir(format!("/proc/{}/fd", one.pid));

@@ -150,7 +150,7 @@ fn origin(app: &App) -> Option<String> {
     Some(format!("cd {} && exec {}", quoted(&cwd.display().to_string()), words.join(" ")))
 }
 
-/// What the lab starts in place of the applications.
+/// The command that the lab starts in place of the applications.
 fn proving(apps: &[App]) -> Option<Said> {
     let names: Vec<&str> = apps.iter().map(|app| app.name.as_str()).collect();
     let is_known = matches!(apps, [app] if origin(app).is_some());
