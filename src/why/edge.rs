@@ -178,7 +178,7 @@ fn read(args: &NowArgs, root: &Path, conf: PathBuf) -> Result<(PathBuf, Tree), S
     };
     let failed = |error: io::Error| say!(texts::NOW_CONF, conf.display().to_string(), error.to_string());
     let full = std::path::absolute(&conf).map_err(failed)?;
-    fs::read(below(root, &full)).map_err(failed)?;
+    fs::File::open(below(root, &full)).map_err(failed)?;
     let main = full.display().to_string();
     let directory = main.rsplit_once('/').map_or("/", |(directory, _)| directory);
     let files = Rooted { root: root.to_owned() };

@@ -55,7 +55,8 @@ pub fn look(pid: u32, words: &[OsString]) -> Result<u8, Said> {
             "프로세스 {pid}은(는) 컨테이너에서 실행 중인데 weir가 그 안을 볼 수 없습니다. {what}: {error}. 머신의 root로 weir adopt를 실행하세요"
         )
     };
-    let number = number_inside(pid).ok_or_else(|| cannot("/proc/PID/status", &io::ErrorKind::NotFound.into()))?;
+    let number =
+        weir_host::number_inside(pid).ok_or_else(|| cannot("/proc/PID/status", &io::ErrorKind::NotFound.into()))?;
     let own = own_files().map_err(|error| cannot("/proc/self/maps", &error))?;
     process::enter(pid).map_err(|error| cannot("setns", &error))?;
     let place = PLACES.iter().map(Path::new).find(|place| place.is_dir());
@@ -67,12 +68,6 @@ pub fn look(pid: u32, words: &[OsString]) -> Result<u8, Said> {
     // What weir writes beside nginx is in that directory, too.
     let ended = again.env("TMPDIR", place).current_dir("/").status().map_err(|error| cannot("exec", &error))?;
     Ok(ended.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(2))
-}
-
-/// The process's number in its own namespace (proc_pid_status(5), `NSpid`).
-fn number_inside(pid: u32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_whitespace().last()?.parse().ok()
 }
 
 /// This program, its libraries and its loader, by their names; open, because their paths mean other files in a container.
@@ -118,12 +113,5 @@ mod tests {
         let said = Command::new(&words[0]).args(&words[1..]).arg("--list").output().unwrap();
         assert!(String::from_utf8_lossy(&said.stdout).contains("the_loader_comes_with_the_libraries"));
         fs::remove_dir_all(place).unwrap();
-    }
-
-    #[test]
-    fn a_process_outside_of_a_container_has_one_number() {
-        let own = std::process::id();
-        assert_eq!(number_inside(own), Some(own));
-        assert_eq!(number_inside(u32::MAX), None);
     }
 }

@@ -47,8 +47,8 @@ pub use pam::{PamLimit, pam_limits_under};
 pub use place::{places_of, places_under};
 pub use pools::{Pool, pools_under};
 pub use process::{
-    FamilyCpu, Member, PROCESSES_MAX, family, family_cpu, family_cpu_under, family_under, members_under, others_cpu,
-    started_ticks,
+    FamilyCpu, Member, PROCESSES_MAX, family, family_cpu, family_cpu_under, family_under, members_under, number_inside,
+    others_cpu, started_ticks,
 };
 pub use programs::{Program, Seen, programs, seen_under};
 pub use running::{Process, node_processes_under, processes_under};

@@ -161,6 +161,12 @@ pub fn started_ticks(pid: u32) -> Option<u64> {
     Stat::parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?.started
 }
 
+/// The number of a process in its own namespace: the last one of `NSpid` (proc_pid_status(5)).
+pub fn number_inside(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_ascii_whitespace().last()?.parse().ok()
+}
+
 fn process_cpu(tasks: &Path) -> Duration {
     let threads = fs::read_dir(tasks).into_iter().flatten().flatten().take(THREADS_MAX);
     let cpu = threads.filter_map(|thread| {
@@ -175,6 +181,12 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::tree;
+
+    #[test]
+    fn a_process_has_a_number_in_its_own_namespace() {
+        let own = std::process::id();
+        assert_eq!((number_inside(own), number_inside(u32::MAX)), (Some(own), None));
+    }
 
     #[test]
     fn descendants_are_found_and_summed() {

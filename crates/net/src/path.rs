@@ -40,7 +40,8 @@ pub fn open(path: &[u8], trusted: usize, links: Links) -> io::Result<File> {
 /// Opens a file for appending, and creates it readable for all. As in nginx, owners are not compared for a file that
 /// may be created: a link as the last component is refused.
 pub fn append(path: &[u8], trusted: usize, links: Links) -> io::Result<File> {
-    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
+    // A worker waits for no reader of a pipe.
+    let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::NONBLOCK;
     Ok(File::from(walk(path, trusted, links, flags, Mode::from_raw_mode(0o644))?))
 }
 

@@ -52,11 +52,11 @@ pub static FAMILY: Family = Family::new(
 /// links.
 pub type Guarded = opening::Guard;
 
-/// Opens a log for appending; creates it if needed.
+/// Opens a log for appending; creates it if needed. It never waits for the reader of a pipe.
 pub fn append(guard: Guarded, path: &[u8]) -> io::Result<File> {
     match guard {
         Some((links, trusted)) => path::append(path, trusted, links),
-        None => file::append(as_path(path)),
+        None => file::append_at_once(as_path(path)),
     }
 }
 

@@ -51,7 +51,10 @@ pub async fn paced(
 async fn allowed(exchange: &mut Exchange<'_>, conn: &mut Conn, pace: &Pace, wanted: usize) -> Result<usize, Gone> {
     let begun = clock::now();
     let count = pace.allowed(conn, wanted).await?.min(wanted);
-    exchange.rare_mut().paced_us += clock::now().us_since(begun);
+    let us = clock::now().us_since(begun);
+    if us > 0 {
+        exchange.rare_mut().paced_us += us;
+    }
     Ok(count)
 }
 

@@ -39,7 +39,7 @@ pub struct LogFile {
     /// For a [`FileKind::Record`]: the check of the file when it is opened.
     check: Option<FileCheck>,
     open: RwLock<Option<Arc<File>>>,
-    /// The open file is a pipe or a terminal.
+    /// The open file is a pipe.
     is_pipe: AtomicBool,
     /// The Unix second in which the disk was full: nothing is written for the rest of this second.
     full_at: AtomicU64,
@@ -178,11 +178,13 @@ impl LogFile {
     /// The file, which nobody waits for.
     fn ready(&self, file: File) -> Arc<File> {
         let kind = file.metadata().map(|found| found.file_type());
-        let is_pipe = kind.is_ok_and(|kind| kind.is_fifo() || kind.is_char_device());
-        // The open file is weir's own, also that of /dev/stdout: other programs with this pipe still wait.
-        let is_free =
-            is_pipe && fcntl_getfl(&file).and_then(|flags| fcntl_setfl(&file, flags | OFlags::NONBLOCK)).is_ok();
-        self.is_pipe.store(is_free, Ordering::Relaxed);
+        let (is_pipe, is_device) = kind.map_or((false, false), |kind| (kind.is_fifo(), kind.is_char_device()));
+        if is_pipe || is_device {
+            // The open file is weir's own, also that of /dev/stdout: other programs with this pipe still wait. A device without
+            // this flag stays as it is.
+            let _ = fcntl_getfl(&file).and_then(|flags| fcntl_setfl(&file, flags | OFlags::NONBLOCK));
+        }
+        self.is_pipe.store(is_pipe, Ordering::Relaxed);
         Arc::new(file)
     }
 
@@ -233,6 +235,12 @@ pub fn give_back(file: &File) {
 /// Opens a file for appending, creating it readable for all.
 pub fn append(path: impl AsRef<std::path::Path>) -> io::Result<File> {
     OpenOptions::new().append(true).create(true).mode(0o644).open(path)
+}
+
+/// As [`append`], for a worker: a pipe without a reader is an error, and neither this nor a write waits for a reader.
+pub fn append_at_once(path: impl AsRef<std::path::Path>) -> io::Result<File> {
+    let flags = i32::try_from(OFlags::NONBLOCK.bits()).unwrap_or(0);
+    OpenOptions::new().append(true).create(true).mode(0o644).custom_flags(flags).open(path)
 }
 
 /// Opens every open log file by its name again; returns the failures.
@@ -303,16 +311,21 @@ mod tests {
         let mut reader = OpenOptions::new().read(true).write(true).open(&path).unwrap();
         let log = LogFile::shared(&path);
         log.open().unwrap();
+        let mut at_once = append_at_once(&path).unwrap();
         // More than a pipe holds: 64 KiB.
         let batch: String = (0..300).map(|number| format!("{number} {}\n", "x".repeat(number % 50))).collect();
         for _ in 0..40 {
             log.write(batch.as_bytes());
         }
+        let whole = [b'x'; PIPE_BUF];
+        assert!(at_once.write(&whole).is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock));
         let mut got = vec![0; 1 << 20];
         let length = reader.read(&mut got).unwrap();
         let text = String::from_utf8(got[..length].to_vec()).unwrap();
         assert!((30_000..=65_536).contains(&length), "{length}");
         assert!(text.ends_with('\n') && text.lines().all(|line| batch.lines().any(|one| one == line)), "{text}");
+        drop((reader, log));
+        assert!(append_at_once(&path).is_err(), "nobody reads");
         std::fs::remove_file(&path).unwrap();
     }
 

@@ -26,7 +26,7 @@ const ENTRIES_OF_TMP_MAX: usize = 1 << 16;
 pub fn read(probe: &Probe) -> Result<Reading, String> {
     // A JVM in a container has its own /tmp, and its own number in the file's name.
     let own = Path::new("/proc").join(probe.pid.to_string()).join("root/tmp");
-    let inner = inner_pid(probe.pid).unwrap_or(probe.pid);
+    let inner = weir_host::number_inside(probe.pid).unwrap_or(probe.pid);
     let found = file_in(&own, inner, probe.pid).or_else(|| file_in(Path::new("/tmp"), probe.pid, probe.pid));
     let file = found.ok_or_else(|| {
         format!("no /tmp/hsperfdata_*/{inner} (is it started with -XX:-UsePerfData, or another java.io.tmpdir?)")
@@ -44,12 +44,6 @@ fn file_in(tmp: &Path, name: u32, pid: u32) -> Option<PathBuf> {
     let entries = fs::read_dir(tmp).ok()?.flatten().take(ENTRIES_OF_TMP_MAX);
     let users = entries.filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"hsperfdata_"));
     users.take(USERS_MAX).map(|user| user.path().join(name.to_string())).find(|file| is_of(file, pid))
-}
-
-/// The number of a process in its own namespace: the last one of `NSpid` (proc_pid_status(5)).
-fn inner_pid(pid: u32) -> Option<u32> {
-    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("NSpid:"))?.split_ascii_whitespace().last()?.parse().ok()
 }
 
 /// Whether a file belongs to the process. Any user may make a directory of that name, or put a link or a pipe there.
@@ -174,7 +168,6 @@ mod tests {
         fs::remove_file(&file).unwrap();
         std::os::unix::fs::symlink("/etc/hostname", &file).unwrap();
         assert_eq!(file_in(&tmp, 7, own), None);
-        assert_eq!(inner_pid(own), Some(own));
         fs::remove_dir_all(tmp).unwrap();
     }
 

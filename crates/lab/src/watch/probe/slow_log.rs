@@ -58,8 +58,9 @@ fn values<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = &'a str> {
     })
 }
 
-/// The end of a file.
+/// The end of a file. To open a pipe would wait for its writer.
 fn end_of(path: &Path) -> Option<String> {
+    let _ = std::fs::metadata(path).ok().filter(|about| about.is_file())?;
     let mut file = File::open(path).ok()?;
     let length = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(BYTES_MAX))).ok()?;

@@ -37,12 +37,7 @@ impl FollowedFile {
     /// # Errors
     /// It cannot be read, or it is a pipe or a terminal, which only its reader may read.
     pub fn open(path: &Path) -> io::Result<(FollowedFile, Vec<u8>)> {
-        // To open a pipe would wait for its writer.
-        if !fs::metadata(path)?.is_file() {
-            return Err(io::Error::other("not a file"));
-        }
-        let mut file = File::open(path)?;
-        let about = file.metadata()?;
+        let (mut file, about) = opened(path)?;
         let from = about.len().saturating_sub(PAST_MAX);
         file.seek(SeekFrom::Start(from))?;
         let mut past = Vec::new();
@@ -102,11 +97,20 @@ impl FollowedFile {
     }
 
     fn reopen(&mut self) -> bool {
-        let Ok(file) = File::open(&self.path) else { return false };
-        let Ok(about) = file.metadata() else { return false };
+        let Ok((file, about)) = opened(&self.path) else { return false };
         (self.file, self.number, self.from) = (file, (about.dev(), about.ino()), 0);
         true
     }
+}
+
+/// The file. To open a pipe would wait for its writer.
+fn opened(path: &Path) -> io::Result<(File, fs::Metadata)> {
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("not a file"));
+    }
+    let file = File::open(path)?;
+    let about = file.metadata()?;
+    Ok((file, about))
 }
 
 #[cfg(test)]
