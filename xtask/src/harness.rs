@@ -3,7 +3,7 @@
 //! `cargo test` runs one program after the other, and many tests spend their time waiting. Each program takes ports of
 //! its own (`tests/support`), so two of them do not meet.
 
-use crate::run::{cargo_with_profile, spoken, tests_not_run, took};
+use crate::run::{cargo_with_profile, last_lines, spoken, tests_not_run, took};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -116,7 +116,7 @@ fn one(harness: &Harness, variable: &str, value: &str) -> Result<(), String> {
     let done = command.stdin(Stdio::null()).output().map_err(|e| format!("{}: {e}", harness.name))?;
     let text = [String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr)].concat();
     println!("{} ({} s)\n{}", harness.name, began.elapsed().as_secs(), text.trim());
-    verdict(&harness.name, &done)
+    verdict(&harness.name, &done).map_err(|error| format!("{error}\n{}", last_lines(text.trim())))
 }
 
 /// A program fails with its exit code, with an ignored test, and without a closing line.

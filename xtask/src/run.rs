@@ -10,6 +10,9 @@ pub const CI: &str = "ci";
 /// The target of builds with flags of their own: with a target, build scripts and macros get none of the flags.
 pub const TARGET: &str = "x86_64-unknown-linux-gnu";
 
+/// Lines that an error repeats of a failed run: its tests' own messages, which stand far above the end of the whole output.
+const REPEATED: usize = 60;
+
 /// `cargo WORDS`, with the cargo that runs this xtask.
 pub fn cargo(words: &str) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
@@ -40,26 +43,34 @@ pub fn run(command: &mut Command) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{said}: {status}")) }
 }
 
-/// Runs tests as [`run`] does; an ignored or skipped test is an error too.
+/// Runs tests as [`run`] does; an ignored or skipped test is an error too. The error of a failed run ends with its last lines.
 pub fn run_tests(command: &mut Command) -> Result<(), String> {
     let said = spoken(command);
     println!("\n$ {said}");
     let began = Instant::now();
     let mut tests = command.stdout(Stdio::piped()).spawn().map_err(|e| format!("{said}: {e}"))?;
-    let mut not_run = 0;
+    let (mut not_run, mut all) = (0, String::new());
     for line in tests.stdout.take().into_iter().flat_map(|out| BufReader::new(out).split(b'\n')) {
         let line = line.map_err(|e| format!("{said}: {e}"))?;
         let line = String::from_utf8_lossy(&line);
         not_run += tests_not_run(&line);
         println!("{line}");
+        all += &line;
+        all.push('\n');
     }
     let status = tests.wait().map_err(|e| format!("{said}: {e}"))?;
     took(&said, began);
     match (status.success(), not_run) {
         (true, 0) => Ok(()),
         (true, _) => Err(format!("{said}: {not_run} tests were ignored or skipped; all of them must run here")),
-        (false, _) => Err(format!("{said}: {status}")),
+        (false, _) => Err(format!("{said}: {status}\n{}", last_lines(&all))),
     }
+}
+
+/// The last lines of a failed run's output, for its error.
+pub fn last_lines(output: &str) -> String {
+    let lines = output.lines().collect::<Vec<_>>();
+    lines[lines.len().saturating_sub(REPEATED)..].join("\n")
 }
 
 /// Says how long a step took: the whole has a limit of 20 minutes, and a reader wants to know where they go. Steps run
@@ -131,5 +142,14 @@ mod tests {
         assert_eq!(says("test result: ok. 1 passed; 0 failed; 0 ignored"), Ok(()));
         assert!(says("test result: ok. 1 passed; 0 failed; 1 ignored").unwrap_err().contains("1 tests were ignored"));
         assert!(run_tests(&mut Command::new("false")).is_err());
+    }
+
+    #[test]
+    fn the_error_of_a_failed_run_has_its_last_lines() {
+        let error = run_tests(Command::new("sh").args(["-c", "seq 1 1000; exit 3"])).unwrap_err();
+        assert!(error.contains("exit status: 3") && error.ends_with("\n999\n1000"), "{error}");
+        assert_eq!(error.lines().count(), 1 + REPEATED);
+        let numbers = (1..=1000).map(|number| number.to_string()).collect::<Vec<_>>().join("\n");
+        assert_eq!(error.split_once('\n').unwrap().1, last_lines(&numbers));
     }
 }
