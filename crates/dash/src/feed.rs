@@ -80,6 +80,16 @@ const PEER_UNSEEN: [&str; 9] = [
     "ssl",
 ];
 
+/// Sizes of the host's memory in bytes.
+const MEMORY: [&str; 6] = [
+    "/weir/host/memory_available",
+    "/weir/host/rss",
+    "/weir/host/vm/swpd",
+    "/weir/host/vm/free",
+    "/weir/host/vm/buff",
+    "/weir/host/vm/cache",
+];
+
 /// The part of a snapshot that the page shows.
 pub fn view(snapshot: &Snapshot) -> Value {
     let mut value = serde_json::to_value(snapshot).unwrap_or(Value::Null);
@@ -96,6 +106,14 @@ pub fn view(snapshot: &Snapshot) -> Value {
         "/weir/websockets/rtt_upstream/sum_us",
     ] {
         remove(&mut value, path);
+    }
+    for size in MEMORY {
+        // Kilobytes change each second, and no view shows them.
+        if let Some(size) = value.pointer_mut(size)
+            && let Some(bytes) = size.as_u64()
+        {
+            *size = json!(bytes >> 20 << 20);
+        }
     }
     let peers = members(&mut value, "/http/upstreams").filter_map(|group| group.get_mut("peers"));
     for peer in peers.filter_map(Value::as_array_mut).flatten().filter_map(Value::as_object_mut) {
