@@ -227,6 +227,12 @@ class Rules(unittest.TestCase):
             left, right = ({**judge.records(one, 0, text), "earlier": (before,)} for one in (page, said()))
             self.assertEqual(rules.rule(Ask(), Difference("status", "HTTP/1.1 503 X", "HTTP/1.1 200 OK"), left, right), name)
 
+    def test_a_copy_may_come_with_the_next_request(self):
+        lines = ("one: HEAD /m?o=302 HTTP/1.1", "one: GET /m?b=1 HTTP/1.1")
+        for conf, earlier, name in (("mirror /m;", Ask(target="/?b=1"), "copy given up"), ("mirror /m;", Ask(target="/?b=2"), None), ("", Ask(target="/?b=1"), None)):
+            left, right = ({**judge.records(said(seen={"line": line}), 0, conf), "earlier": (earlier,)} for line in lines)
+            self.assertEqual(rules.rule(Ask(method="HEAD", target="/?o=302"), Difference("origin: request line", *lines), left, right), name)
+
     def test_a_rule_needs_its_condition(self):
         cached = "proxy_cache one;"
         hit = said(line={"upstream_cache_status": "HIT"})

@@ -68,11 +68,20 @@ def is_loop_of_subrequests(_request, difference, nginx, weir):
     return "mirror " in nginx.get("conf", "") and difference.where.startswith(("number of requests", "origin: ")) and most > 4
 
 
+def is_of_earlier(line, request, earlier):
+    """Whether the query of a request line is one of an earlier request of the client, and not of this one."""
+    query = line.rpartition(" ")[0].partition("?")[2]
+    return query != request.target.partition("?")[2] and any(query == one.target.partition("?")[2] for one in earlier)
+
+
 @because("copy given up", "nginx gives up copies that are not sent when the client leaves (docs/guide/mirror.md); a copy and its request take turns at a group's failed servers")
-def is_copy_given_up(_request, difference, nginx, weir):
+def is_copy_given_up(request, difference, nginx, weir):
     """A copy of a request whose client leaves after the answer."""
     # A copy without the client's fields may be counted for the next request.
     is_unnumbered = any(not any(name.lower() in ("x-n", "http_x_n") for name, _ in one["headers"]) for one in (*nginx["seen"], *weir["seen"]))
+    if difference.where == "origin: request line":
+        lines = (difference.nginx, difference.weir)
+        return "mirror " in nginx.get("conf", "") and is_unnumbered and any(is_of_earlier(line, request, nginx.get("earlier", ())) for line in lines)
     return "mirror " in nginx.get("conf", "") and (difference.where.startswith("number of requests") and (len(nginx["seen"]) < len(weir["seen"]) or "upstream " in nginx["conf"] or is_unnumbered) or difference.where == "log: number of lines")
 
 
