@@ -4,6 +4,7 @@
 //! itself is refused, and the numbers of files and statements and the depth are limited, so no set of files can make
 //! the tree grow without end.
 
+use std::collections::HashMap;
 use std::io;
 
 use crate::glob;
@@ -35,6 +36,24 @@ pub const INCLUDE_DEPTH_MAX: usize = 64;
 /// Most statements of one configuration; those of a file count each time it is included.
 pub const STATEMENTS_MAX: usize = 4_000_000;
 
+/// Most bytes that are parsed for one configuration; those of a file count each time it is included.
+pub const PARSED_BYTES_MAX: u64 = 64 << 30;
+
+/// How much one configuration may have. The default is what a server may read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LoadBounds {
+    /// Most statements; those of a file count each time it is included.
+    pub statements: usize,
+    /// Most bytes; those of a file count each time it is included.
+    pub bytes: u64,
+}
+
+impl Default for LoadBounds {
+    fn default() -> LoadBounds {
+        LoadBounds { statements: STATEMENTS_MAX, bytes: PARSED_BYTES_MAX }
+    }
+}
+
 /// Most problems reported for one configuration.
 const LOAD_PROBLEMS_MAX: usize = 1_000;
 
@@ -49,6 +68,17 @@ pub fn load(files: &dyn Files, main: &str, conf_prefix: &str, opaque: &dyn Fn(&s
     load_with_globals(files, main, conf_prefix, opaque, "")
 }
 
+/// Like [`load`], but reads no more than `bounds`: what exceeds them is a problem, and the rest is left out.
+pub fn load_within(
+    files: &dyn Files,
+    main: &str,
+    conf_prefix: &str,
+    opaque: &dyn Fn(&str) -> bool,
+    bounds: LoadBounds,
+) -> (Tree, Vec<Problem>) {
+    Loader::new(files, conf_prefix, opaque, bounds).whole(main, "")
+}
+
 /// Like [`load`], but reads the directives of `-g` first; empty `globals` mean no `-g`.
 pub fn load_with_globals(
     files: &dyn Files,
@@ -57,20 +87,7 @@ pub fn load_with_globals(
     opaque: &dyn Fn(&str) -> bool,
     globals: &str,
 ) -> (Tree, Vec<Problem>) {
-    let mut loader = Loader::new(files, conf_prefix, opaque);
-    let mut root = Vec::new();
-    if !globals.is_empty() {
-        root.extend(loader.command_line(globals));
-    }
-    match loader.source(main) {
-        Ok(file) => root.extend(loader.statements_of(file, 0)),
-        Err(what) => loader.problems.push(Problem::nowhere(crate::Level::Emerg, what)),
-    }
-    let Loader { mut tree, mut problems, .. } = loader;
-    tree.root = root;
-    tree.is_partial = problems.iter().any(|problem| problem.level == crate::Level::Emerg);
-    sort_as_read(&mut problems, &tree);
-    (tree, problems)
+    Loader::new(files, conf_prefix, opaque, LoadBounds::default()).whole(main, globals)
 }
 
 struct Loader<'a> {
@@ -78,26 +95,53 @@ struct Loader<'a> {
     conf_prefix: &'a str,
     opaque: &'a dyn Fn(&str) -> bool,
     tree: Tree,
+    /// The files of the tree by their names.
+    names: HashMap<String, u32>,
     problems: Vec<Problem>,
     /// The files that are being read, the main one first.
     open: Vec<u32>,
     /// Number of statements so far.
     statements: usize,
-    statements_max: usize,
+    /// Number of parsed bytes so far.
+    bytes: u64,
+    bounds: LoadBounds,
 }
 
 impl<'a> Loader<'a> {
-    fn new(files: &'a dyn Files, conf_prefix: &'a str, opaque: &'a dyn Fn(&str) -> bool) -> Loader<'a> {
+    fn new(
+        files: &'a dyn Files,
+        conf_prefix: &'a str,
+        opaque: &'a dyn Fn(&str) -> bool,
+        bounds: LoadBounds,
+    ) -> Loader<'a> {
         Loader {
             files,
             conf_prefix,
             opaque,
             tree: Tree::default(),
+            names: HashMap::new(),
             problems: Vec::new(),
             open: Vec::new(),
             statements: 0,
-            statements_max: STATEMENTS_MAX,
+            bytes: 0,
+            bounds,
         }
+    }
+
+    fn whole(mut self, main: &str, globals: &str) -> (Tree, Vec<Problem>) {
+        let mut root = Vec::new();
+        if !globals.is_empty() {
+            root.extend(self.command_line(globals));
+        }
+        match self.source(main) {
+            Ok(file) => root.extend(self.statements_of(file, 0)),
+            Err(what) => self.problems.push(Problem::nowhere(crate::Level::Emerg, what)),
+        }
+        let Loader { mut tree, mut problems, .. } = self;
+        tree.root = root;
+        tree.is_partial = problems.iter().any(|problem| problem.level == crate::Level::Emerg);
+        sort_as_read(&mut problems, &tree);
+        (tree, problems)
     }
 
     fn command_line(&mut self, globals: &str) -> Vec<Statement> {
@@ -128,9 +172,8 @@ impl<'a> Loader<'a> {
 
     /// The index of a file, which is read if it is new; the error says why it cannot be read.
     fn source(&mut self, path: &str) -> Result<u32, String> {
-        let known = self.tree.files.iter().position(|file| file.name == path);
-        if let Some(known) = known.and_then(|index| u32::try_from(index).ok()) {
-            return Ok(known);
+        if let Some(known) = self.names.get(path) {
+            return Ok(*known);
         }
         if self.tree.files.len() >= FILES_MAX {
             return Err(format!("\"{path}\" exceeds the limit of {FILES_MAX} files"));
@@ -142,6 +185,7 @@ impl<'a> Loader<'a> {
         let file = self.next_file();
         let source = Source { name: path.to_owned(), bytes, is_command_line: false };
         self.tree.files.push(source);
+        self.names.insert(path.to_owned(), file);
         Ok(file)
     }
 
@@ -150,6 +194,16 @@ impl<'a> Loader<'a> {
         let Some(source) = self.tree.files.get(file as usize) else {
             return Vec::new();
         };
+        let had_room = self.bytes <= self.bounds.bytes;
+        self.bytes = self.bytes.saturating_add(source.bytes.len() as u64);
+        if self.bytes > self.bounds.bytes {
+            if had_room {
+                let what = format!("the configuration has more than {} bytes", self.bounds.bytes);
+                let at = self.tree.includes.last().map(|include| include.at);
+                self.report(Problem::nowhere(crate::Level::Emerg, what).at(at));
+            }
+            return Vec::new();
+        }
         let Parsed { statements, problems, .. } = parse(&source.bytes, file, self.opaque);
         // A file that is included twice has the same problems twice.
         if problems.first().is_some_and(|first| !self.problems.contains(first)) {
@@ -165,9 +219,9 @@ impl<'a> Loader<'a> {
         let mut expanded = Vec::with_capacity(statements.len());
         for mut statement in statements {
             self.statements += 1;
-            if self.statements > self.statements_max {
-                if self.statements == self.statements_max + 1 {
-                    let what = format!("the configuration has more than {} statements", self.statements_max);
+            if self.statements > self.bounds.statements {
+                if self.statements == self.bounds.statements + 1 {
+                    let what = format!("the configuration has more than {} statements", self.bounds.statements);
                     self.report(Problem::emerg(what, statement.at));
                 }
                 break;
@@ -322,12 +376,13 @@ mod tests {
             files = files.with(&format!("/{depth}"), twice);
         }
         files = files.with("/20", "a;");
-        let mut loader = Loader::new(&files, "/", &|_| false);
-        loader.statements_max = 500;
-        let main = loader.source("/0").unwrap();
-        loader.statements_of(main, 0);
-        assert_eq!(whats(&loader.problems), ["the configuration has more than 500 statements"]);
-        assert_eq!(loader.tree.files.len(), 21);
+        let within = |bounds| load_within(&files, "/0", "/", &|_| false, bounds);
+        let (tree, problems) = within(LoadBounds { statements: 500, ..LoadBounds::default() });
+        assert_eq!(whats(&problems), ["the configuration has more than 500 statements"]);
+        assert_eq!(tree.files.len(), 21);
+        let (tree, problems) = within(LoadBounds { bytes: 1_000, ..LoadBounds::default() });
+        assert_eq!(whats(&problems), ["the configuration has more than 1000 bytes"]);
+        assert!(tree.is_partial && tree.root.len() < 1_000);
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub(crate) struct Lexer<'a> {
     pos: usize,
     line: u32,
     is_cut_short: bool,
+    /// First byte of a word that the end of the source cuts off, its quote included.
+    cut: Option<usize>,
     pub(crate) problems: Vec<Problem>,
     pub(crate) comments: Vec<Comment>,
 }
@@ -92,6 +94,7 @@ impl<'a> Lexer<'a> {
             pos: 0,
             line: 1,
             is_cut_short: false,
+            cut: None,
             problems: Vec::new(),
             comments: Vec::new(),
         }
@@ -230,6 +233,11 @@ impl<'a> Lexer<'a> {
         self.is_cut_short
     }
 
+    /// The first byte of the word that the end of the source cuts off, its quote included.
+    pub(crate) fn cut(&self) -> Option<u32> {
+        self.cut.map(narrow)
+    }
+
     /// The place where reading stopped.
     pub(crate) fn end(&self) -> At {
         self.at(self.pos, self.pos)
@@ -327,6 +335,7 @@ impl<'a> Lexer<'a> {
         if quote.is_some() {
             self.pos = self.bytes.len();
             self.is_cut_short = true;
+            self.cut = Some(now.start.saturating_sub(1));
         }
         quote.is_some()
     }
@@ -337,6 +346,11 @@ impl<'a> Lexer<'a> {
         if words.is_empty() && now.mode == Mode::Gap {
             return (Turn::Eof, end);
         }
+        self.cut = match now.mode {
+            Mode::Bare => Some(start),
+            Mode::Quoted(_) => Some(start.saturating_sub(1)),
+            Mode::Gap | Mode::Closed => None,
+        };
         let what = if self.is_command_line {
             "unexpected end of parameter, expecting \";\""
         } else {
@@ -362,7 +376,7 @@ fn narrow(offset: usize) -> u32 {
 }
 
 /// Resolves nginx's escapes: `\"`, `\'`, `\\`, `\t`, `\r`, `\n`; any other `\` stays.
-pub(crate) fn decode(raw: &[u8]) -> Vec<u8> {
+pub fn decode(raw: &[u8]) -> Vec<u8> {
     let mut text = Vec::with_capacity(raw.len());
     let mut rest = raw.iter().copied().peekable();
     while let Some(byte) = rest.next() {

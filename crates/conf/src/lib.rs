@@ -11,10 +11,11 @@
 //! Printing loses no byte of a source.
 //!
 //! - `lex`, `parse`, `tree`: bytes to words, words to statements and blocks
+//! - `pieces`: words, ends and comments without a tree, for half-written text and for layout
 //! - `include`, `glob`, `memory`: a configuration and the files that it names; files in memory, for tests and for the
 //!   lab
 //! - `print`, `crossplane`, `edit`: back to text, to crossplane's JSON, and a change in place
-//! - `problem`: a problem with its place and remedy
+//! - `problem`, `region`: a problem with its place and remedy; lines and columns of a span
 //! - `log_format/`: reads the lines of an access log back
 #![forbid(unsafe_code)]
 
@@ -26,15 +27,22 @@ mod lex;
 pub mod log_format;
 mod memory;
 mod parse;
+mod pieces;
 mod print;
 mod problem;
+mod region;
 mod tree;
 
 pub use crossplane::{crossplane, crossplane_with_comments};
-pub use include::{FILES_MAX, Files, INCLUDE_DEPTH_MAX, STATEMENTS_MAX, load, load_with_globals};
-pub use lex::{PARAMETER_BYTES_MAX, PROBLEMS_MAX};
+pub use include::{
+    FILES_MAX, Files, INCLUDE_DEPTH_MAX, LoadBounds, PARSED_BYTES_MAX, STATEMENTS_MAX, load, load_with_globals,
+    load_within,
+};
+pub use lex::{PARAMETER_BYTES_MAX, PROBLEMS_MAX, decode};
 pub use memory::MemoryFiles;
 pub use parse::{BLOCK_DEPTH_MAX, Parsed, parse};
+pub use pieces::{PieceKind, TextPiece, TextPieces, pieces};
 pub use print::{lay_out, print, quote};
 pub use problem::{Level, Problem, did_you_mean, places, render, sort_as_read};
+pub use region::{ColumnUnit, TextRegion};
 pub use tree::{At, Comment, Include, Source, Span, Statement, Tree, Word};

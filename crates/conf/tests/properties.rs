@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use proptest::prelude::*;
-use weir_conf::{Statement, Word, lay_out, parse, print, quote};
+use weir_conf::{PieceKind, Span, Statement, Word, lay_out, parse, pieces, print, quote};
 
 /// Texts with many special bytes, in pieces that form words, comments and blocks.
 fn texts() -> impl Strategy<Value = Vec<u8>> {
@@ -40,6 +40,13 @@ fn written(list: &[Said]) -> Vec<Statement> {
     list.iter().map(statement).collect()
 }
 
+fn word_spans(list: &[Statement], spans: &mut Vec<Span>) {
+    for statement in list {
+        spans.extend(statement.words().map(|word| word.at.span));
+        word_spans(statement.children(), spans);
+    }
+}
+
 fn read(list: &[Statement]) -> Vec<Said> {
     let words = |statement: &Statement| statement.words().map(|w| w.bytes().to_vec()).collect();
     list.iter().map(|s| Said(words(s), s.block.as_ref().map(|block| read(block)))).collect()
@@ -51,6 +58,24 @@ proptest! {
         failure_persistence: None,
         ..ProptestConfig::default()
     })]
+
+    #[test]
+    fn pieces_are_the_words_and_comments_of_the_tree(text in texts()) {
+        let found = pieces(&text, &|_| false);
+        let is_rising = found.all.iter().is_sorted_by(|one, next| one.span.end <= next.span.start);
+        prop_assert!(is_rising, "{:?}", found.all);
+        let parsed = parse(&text, 0, &|_| false);
+        let is_complete = parsed.problems.is_empty();
+        if is_complete {
+            let of_kind = |kind| found.all.iter().filter(move |piece| piece.kind == kind).map(|piece| piece.span);
+            let mut words = Vec::new();
+            word_spans(&parsed.statements, &mut words);
+            prop_assert_eq!(of_kind(PieceKind::Word).collect::<Vec<_>>(), words);
+            let comments: Vec<Span> = parsed.comments.iter().map(|comment| comment.at.span).collect();
+            prop_assert_eq!(of_kind(PieceKind::Comment).collect::<Vec<_>>(), comments);
+        }
+        prop_assert!(found.has_problems || found.cut.is_none());
+    }
 
     #[test]
     fn print_undoes_parse(text in texts()) {
