@@ -103,6 +103,22 @@ pub const GLOSSARY: &[Term] = &[
         "메시지가 없는 WebSocket은 60초 뒤에 닫힙니다.",
     ),
     term("open to everybody", "모든 접근이 허용됨", &["모두가 들어"], "deny가 없어 모든 접근이 허용됩니다."),
+    term("header field", "헤더", &["머리말"], "응답에 헤더를 추가하세요."),
+    term("status (of an answer)", "상태 코드", &["상태코드", "스테이터스"], "응답의 상태 코드는 502입니다."),
+    term("regular expression", "정규식", &["정규 표현식", "정규표현식"], "정규식에 맞는 URI를 바꿉니다."),
+    term("certificate authority", "인증 기관", &["인증기관", "인증국"], "인증 기관이 80번 포트로 연결합니다."),
+    term("cipher suite", "암호 스위트", &["암호 묶음", "사이퍼"], "연결에 쓰인 암호 스위트입니다."),
+    term("to resume (a TLS session)", "재개", &["세션 재사용"], "클라이언트가 세션을 재개했습니다."),
+    term("idle connection", "유휴 연결", &["쉬는 연결", "노는 연결"], "워커마다 유휴 연결을 32개까지 유지합니다."),
+    term("subrequest", "서브요청", &["서브리퀘스트", "하위 요청"], "mirror는 서브요청을 보냅니다."),
+    term("trailer", "트레일러", &["꼬리말"], "본문 뒤에 트레일러가 옵니다."),
+    term("span (of a trace)", "스팬", &["스판"], "요청마다 스팬을 하나 기록합니다."),
+    term(
+        "weir's own (directive)",
+        "weir만의 지시어",
+        &["weir 고유", "weir 전용"],
+        "limit_memory는 weir만의 지시어입니다.",
+    ),
 ];
 
 /// The first word of a text that the glossary forbids.

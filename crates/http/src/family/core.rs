@@ -258,7 +258,7 @@ pub static FAMILY: Family = Family::new("core", &[
             Ok(())
         }).default("on"),
     time!("lingering_time", HSL, lingering_time, "30s", "The longest time for which weir reads the client's remaining data."),
-    time!("lingering_timeout", HSL, lingering_timeout, "5s", "How long weir waits for more of that data."),
+    time!("lingering_timeout", HSL, lingering_timeout, "5s", "How long weir waits for more of the client's remaining data."),
     flag!("reset_timedout_connection", HSL, reset_timedout, "off", "Closes timed-out connections by RST, freeing kernel memory."),
     flag!("tcp_nodelay", HSL, nodelay, "on", "Sends small packets at once."),
     flag!("tcp_nopush", HSL, nopush, "off", "Fills packets before sending files."),

@@ -176,7 +176,13 @@ pub struct Build<'r> {
     pub jit: bool,
     /// A directive needs `CAP_NET_RAW` in the workers.
     pub keeps_raw: bool,
+    /// How many more unknown names are compared with all known ones.
+    compared_left: usize,
 }
+
+/// Most unknown names for which weir searches a similar one: the search takes long, and a file with more of them is another kind
+/// of file.
+pub const COMPARED_MAX: usize = 200;
 
 /// Blocks inside blocks may not go deeper than this (nginx recurses without a limit).
 pub const DEPTH_MAX: usize = 64;
@@ -203,6 +209,7 @@ impl<'r> Build<'r> {
             open: Vec::new(),
             jit: true,
             keeps_raw: false,
+            compared_left: COMPARED_MAX,
         }
     }
 
@@ -449,7 +456,12 @@ impl<'r> Build<'r> {
         }
         match nginx_only::lookup(name) {
             Some(entry) => self.absent.note(entry, statement),
-            None => self.absent.note_unknown(statement, &self.known.meant(name, context)),
+            None => {
+                let left = self.compared_left.checked_sub(1);
+                let meant = left.map_or(String::new(), |_| self.known.meant(name, context));
+                self.compared_left = left.unwrap_or(0);
+                self.absent.note_unknown(statement, &meant);
+            }
         }
         self.note_refused(statement);
         Ok(())

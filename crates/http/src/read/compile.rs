@@ -12,7 +12,7 @@ use crate::exchange::route::{LocationId, Pattern, Places, ServerId};
 use crate::family::Values;
 use crate::hold::paths::Paths;
 use crate::hold::zone_names::{self, ZoneNames};
-use crate::read::build::{Build, Kind, Resolve, Scope};
+use crate::read::build::{Build, COMPARED_MAX, Kind, Resolve, Scope, Unknown};
 use crate::read::directive;
 use crate::read::families::{BODY_VARIABLES, EachStep, Families, Family, VariablesRead};
 use crate::read::found::Found;
@@ -293,7 +293,11 @@ impl Compiler<'_> {
         // Another directory for temporary files at a reload is mostly below this one.
         self.build.paths.temporary.iter().for_each(|directory| self.build.reach.write(directory));
         let (definitions, unknown) = self.build.names.bind(|name| self.families.known.built_in(name));
-        let unknown = unknown.into_iter().map(|(name, at)| self.build.unknown(name, at)).collect();
+        let compared = |(number, (name, at)): (usize, (String, _))| match number < COMPARED_MAX {
+            true => self.build.unknown(name, at),
+            false => Unknown { name, at, meant: None },
+        };
+        let unknown = unknown.into_iter().enumerate().map(compared).collect();
         let problems = self.build.settle(unknown, tree);
         let Build { names, declared, above, paths, reach, .. } = self.build;
         let families = self.families;

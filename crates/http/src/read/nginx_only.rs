@@ -179,6 +179,7 @@ static REMEDIES: &[(Rule, &str)] = &[
     (Name("state"), "write the servers into the upstream block and reload: no request is lost"),
     (Name("sticky_cookie_insert"), "write sticky cookie, which nginx has since 1.29.6, or use ip_hash"),
     (Name("internal_redirect"), "use error_page, rewrite or try_files"),
+    (Name("mgmt"), "remove the block: it only reports the use of NGINX Plus"),
     (Names("session_log"), "use access_log, which writes one line for each request, or keep NGINX Plus"),
     (Names("hls"), "cut the stream into segments with ffmpeg and serve the files, or keep NGINX Plus"),
     (Names("f4f"), "serve HLS or DASH segments as files: players support HDS no more"),

@@ -85,7 +85,7 @@ pub static FAMILY: Family = Family::new(
             "cache_purge_legacy_status",
             HTTP,
             Arity::Flag,
-            "Answers 412 if such a purge finds nothing; with off, weir answers 404.",
+            "Answers 412 if a purge by a method, or by a zone and a key, finds nothing; with off, weir answers 404.",
             |b, s| {
                 crate::declaring(b).cache_purge.absent_is_not_found = !value::flag(s)?;
                 Ok(())

@@ -248,7 +248,7 @@ macro_rules! towards_origins {
                 concat!($prefix, "_certificate_key"),
                 $places,
                 ONE,
-                "A PEM file with the key of that certificate; variables are allowed.",
+                "A PEM file with the key of the certificate that weir shows to upstreams; variables are allowed.",
                 |b, s| {
                     let template = b.template(s.text(0))?;
                     weir_http::family::certificates::source::reach(b, s.text(0), &template);

@@ -75,7 +75,7 @@ macro_rules! storing {
                 concat!($prefix, "_store_access"),
                 HSL,
                 Arity::Between(1, 3),
-                "The permissions of those files: user:rw group:r all:r.",
+                "The permissions of stored files: user:rw group:r all:r.",
                 |b, s| store::access(b, s, |all| &mut all.$($path)+),
             )
             .default("user:rw"),

@@ -50,10 +50,16 @@ pub static FAMILY: Family = Family::new(
             },
         )
         .default("16k"),
-        Directive::new("preread_timeout", SS, ONE, "How long weir waits for the bytes that it looks at.", |b, s| {
-            crate::settings(b).core.preread_timeout = Some(value::time(s)?);
-            Ok(())
-        })
+        Directive::new(
+            "preread_timeout",
+            SS,
+            ONE,
+            "How long weir waits for the bytes that it looks at before it chooses a peer.",
+            |b, s| {
+                crate::settings(b).core.preread_timeout = Some(value::time(s)?);
+                Ok(())
+            },
+        )
         .default("30s"),
         Directive::new(
             "proxy_protocol_timeout",

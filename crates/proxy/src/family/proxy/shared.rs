@@ -74,7 +74,7 @@ macro_rules! passing {
             Directive::new(concat!($prefix, "_max_temp_file_size"), HSL, ONE, "The largest part of an answer that weir buffers in a file; 0 for no file.",
                 |b, s| { crate::settings(b).$($path)+.max_temp_file = Some(Some(value::size(s)?)); Ok(()) })
                 .default("1024m for all answers together (nginx: 1024m for each)"),
-            Directive::new(concat!($prefix, "_temp_path"), HSL, Arity::Between(1, 4), "Directory for those files.",
+            Directive::new(concat!($prefix, "_temp_path"), HSL, Arity::Between(1, 4), "Directory for temporary files with answers.",
                 |b, s| { let path = b.path(value::leveled_path(s)?); crate::settings(b).$($path)+.temp_path = Some(Some(path)); Ok(()) })
                 .default(concat!($prefix, "_temp")),
             Directive::new(concat!($prefix, "_limit_rate"), HSL, ONE, "The bytes that weir reads from an upstream per second; 0 for no limit.",
