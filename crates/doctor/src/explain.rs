@@ -13,24 +13,7 @@ use weir_words::{Language, Said, say, texts};
 /// The values of one directive. With `None`: of every directive that is written, or matters although it is not
 /// written. One line each: name, value, origin.
 pub fn explain(tree: &Tree, target: impl Into<Target>, directive: Option<&str>, language: Language) -> String {
-    let target = target.into();
-    let view = View::new(tree);
-    let mut rows: Vec<[String; 3]> = Vec::new();
-    for default in DEFAULTS.iter().filter(|default| directive.is_none_or(|name| default.name == name)) {
-        let written: Vec<Spot<'_>> =
-            view.all().filter(|spot| spot.name() == default.name && default.is_for(*spot)).collect();
-        // The default, unless a line outside of all servers replaces it everywhere.
-        let outermost = written.iter().any(|spot| matches!(spot.scope().name(), "main" | "events" | "http"));
-        let says = |value: &str| (directive.is_some() || !default.note.en.is_empty()) && !value.is_empty();
-        if let Some(value) = value_of(default, target).filter(|value| !outermost && says(value)) {
-            rows.push([default.name.to_owned(), value.to_owned(), compiled(default, target).say(language).to_owned()]);
-        }
-        let origin = |spot: &Spot<'_>| origin(tree, *spot, default, target).say(language).to_owned();
-        rows.extend(written.iter().map(|spot| [default.name.to_owned(), spot.text(), origin(spot)]));
-    }
-    if let Some(name) = directive.filter(|name| !DEFAULTS.iter().any(|default| default.name == *name)) {
-        rows.extend(view.named(name).map(|spot| [name.to_owned(), spot.text(), place(tree, spot.at())]));
-    }
+    let rows = rows(tree, target, directive, language);
     let mut text = String::new();
     let width = |column: usize, most: usize| {
         rows.iter().map(|row| row.get(column).map_or(0, |cell| cell.chars().count())).max().unwrap_or(0).min(most)
@@ -50,6 +33,29 @@ pub fn explain(tree: &Tree, target: impl Into<Target>, directive: Option<&str>, 
         );
     }
     text
+}
+
+/// The rows of [`explain`]: name, value, origin.
+pub fn rows(tree: &Tree, target: impl Into<Target>, directive: Option<&str>, language: Language) -> Vec<[String; 3]> {
+    let target = target.into();
+    let view = View::new(tree);
+    let mut rows: Vec<[String; 3]> = Vec::new();
+    for default in DEFAULTS.iter().filter(|default| directive.is_none_or(|name| default.name == name)) {
+        let written: Vec<Spot<'_>> =
+            view.all().filter(|spot| spot.name() == default.name && default.is_for(*spot)).collect();
+        // The default, unless a line outside of all servers replaces it everywhere.
+        let outermost = written.iter().any(|spot| matches!(spot.scope().name(), "main" | "events" | "http"));
+        let says = |value: &str| (directive.is_some() || !default.note.en.is_empty()) && !value.is_empty();
+        if let Some(value) = value_of(default, target).filter(|value| !outermost && says(value)) {
+            rows.push([default.name.to_owned(), value.to_owned(), compiled(default, target).say(language).to_owned()]);
+        }
+        let origin = |spot: &Spot<'_>| origin(tree, *spot, default, target).say(language).to_owned();
+        rows.extend(written.iter().map(|spot| [default.name.to_owned(), spot.text(), origin(spot)]));
+    }
+    if let Some(name) = directive.filter(|name| !DEFAULTS.iter().any(|default| default.name == *name)) {
+        rows.extend(view.named(name).map(|spot| [name.to_owned(), spot.text(), place(tree, spot.at())]));
+    }
+    rows
 }
 
 /// `FILE:LINE`.

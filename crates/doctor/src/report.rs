@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use weir_conf::Tree;
+use weir_conf::{ColumnUnit, Span, TextRegion, Tree};
 use weir_words::{Language, left, said, width, words};
 
 use crate::explain::place;
@@ -193,17 +193,20 @@ pub fn json(subject: &Subject<'_>, findings: &[Finding]) -> Value {
                 "level": finding.level.name(),
                 "file": source.map(|(_, source)| source.name.clone()),
                 "line": source.map(|(at, source)| source.line_of(at.span.start)),
+                "region": source.map(|(at, source)| region(&source.bytes, at.span)),
                 "says": rule.map(|rule| rule.says.en),
                 "what": finding.what.en(),
                 "remedy": rule.map(|rule| rule.remedy.en),
                 "write": finding.write,
                 "can_fix": !finding.fix.is_empty(),
+                "edits": edits(subject.tree, finding),
                 "source": rule.map(|rule| rule.source),
             })
         })
         .collect();
     let count = |level| findings.iter().filter(|finding| finding.level == level).count();
     json!({
+        "version": 1,
         "weir_doctor": 1,
         "nginx": subject.target.version().to_string(),
         "nginx_is_assumed": !subject.version_is_told && subject.target != Target::Weir,
@@ -212,6 +215,22 @@ pub fn json(subject: &Subject<'_>, findings: &[Finding]) -> Value {
         "findings": list,
         "unchecked": rules::unchecked(subject.tree).iter().map(|said| said.en().to_owned()).collect::<Vec<_>>(),
     })
+}
+
+/// A range of a file, in lines and columns of characters.
+fn region(bytes: &[u8], span: Span) -> Value {
+    let TextRegion { start, end } = TextRegion::of(bytes, span, ColumnUnit::Character);
+    json!({ "start_line": start.0, "start_column": start.1, "end_line": end.0, "end_column": end.1 })
+}
+
+/// The changes of the files that a finding proposes.
+fn edits(tree: &Tree, finding: &Finding) -> Vec<Value> {
+    let edit = |edit: &crate::edit::Edit| {
+        let source = tree.files.get(edit.file as usize)?;
+        let with = String::from_utf8_lossy(&edit.with);
+        Some(json!({ "file": source.name, "region": region(&source.bytes, edit.span), "with": with }))
+    };
+    finding.fix.iter().filter_map(edit).collect()
 }
 
 /// Wraps a text at this many columns. East Asian letters take two.
@@ -251,6 +270,9 @@ mod tests {
             value["counts"]["wrong"].as_u64(),
             Some(findings.iter().filter(|f| f.level == FindingLevel::Wrong).count() as u64)
         );
+        let first = &value["findings"][0];
+        assert_eq!((&value["version"], &first["line"]), (&json!(1), &first["region"]["start_line"]));
+        assert_eq!(first["can_fix"] == true, first["edits"].as_array().is_some_and(|edits| !edits.is_empty()));
         assert_eq!(wrap("a bb ccc", 4), ["a bb", "ccc"]);
     }
 }

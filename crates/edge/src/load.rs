@@ -110,9 +110,26 @@ pub fn read_tree(origin: &ConfOrigin, files: &dyn Files) -> (Tree, Vec<Problem>)
 /// The first of the addresses that nobody has (RFC 1112 §4).
 const FIRST_RESERVED: Ipv4Addr = Ipv4Addr::new(240, 0, 0, 0);
 
-/// The problems for which this tree is refused. weir does not look up names of hosts here: each name has an address of
-/// its own. Only a file with `http` needs `events`: another one may be a part of a configuration.
+/// The problems for which this tree is refused. A file with `http` and without `events` is refused whatever else is wrong.
 pub fn refused(tree: &Tree) -> Vec<Problem> {
+    let mut problems = all_problems(tree);
+    problems.retain(is_grave);
+    problems
+}
+
+/// The problems that `-t` tells about this tree, in the order of the file: "no events" only if nothing else is grave.
+pub fn checked(tree: &Tree) -> Vec<Problem> {
+    let mut problems = all_problems(tree);
+    let is_other = |problem: &Problem| is_grave(problem) && problem.what != NO_EVENTS;
+    if tree.is_partial || problems.iter().any(is_other) {
+        problems.retain(|problem| problem.what != NO_EVENTS);
+    }
+    problems
+}
+
+/// All problems of this tree. weir does not look up names of hosts here: each name has an address of its own. Only a file with
+/// `http` needs `events`: another one may be a part of a configuration.
+fn all_problems(tree: &Tree) -> Vec<Problem> {
     let main = tree.files.iter().find(|source| !source.is_command_line).map_or("", |source| source.name.as_str());
     let directory = main.rsplit_once('/').map_or(String::new(), |(directory, _)| format!("{directory}/"));
     let paths = Paths { prefix: directory.clone(), conf_prefix: directory, ..Paths::default() };
@@ -128,7 +145,6 @@ pub fn refused(tree: &Tree) -> Vec<Problem> {
     if has("http") && !has("events") {
         problems.push(lacks_events(tree));
     }
-    problems.retain(is_grave);
     weir_conf::sort_as_read(&mut problems, tree);
     problems
 }
@@ -140,9 +156,12 @@ fn no_events(conf: Option<&Conf>, problems: &[Problem], tree: &Tree) -> Option<P
     Some(lacks_events(tree))
 }
 
+/// The message about a file with `http` and without `events`.
+const NO_EVENTS: &str = "no \"events\" section in configuration";
+
 fn lacks_events(tree: &Tree) -> Problem {
     let last = tree.root.last().map(|statement| statement.end);
-    let problem = Problem::nowhere(Gravity::Emerg, "no \"events\" section in configuration").at(last);
+    let problem = Problem::nowhere(Gravity::Emerg, NO_EVENTS).at(last);
     problem.todo("add: events { }")
 }
 

@@ -40,6 +40,8 @@ enum Record {
     None,
     Writing(Answers),
     Reading(Answers),
+    /// No question goes to the machine.
+    Closed,
 }
 
 thread_local! {
@@ -53,6 +55,7 @@ thread_local! {
 pub fn ask(kind: QuestionKind, name: &str, machine: impl FnOnce() -> io::Result<Vec<u8>>) -> io::Result<Vec<u8>> {
     let known = RECORD.with_borrow(|record| match record {
         Record::Reading(answers) => answers.0.get(&(kind, name.to_owned())).cloned(),
+        Record::Closed => Some(Err((0, "the machine is not asked".to_owned()))),
         Record::None | Record::Writing(_) => None,
     });
     if let Some(answer) = known {
@@ -78,13 +81,21 @@ pub fn recorded<T>(read: impl FnOnce() -> T) -> (T, Answers) {
     let result = read();
     match RECORD.replace(Record::None) {
         Record::Writing(answers) => (result, answers),
-        Record::None | Record::Reading(_) => (result, Answers::default()),
+        Record::None | Record::Reading(_) | Record::Closed => (result, Answers::default()),
     }
 }
 
 /// Runs `read` with the answers of a record. A question that the record does not have goes to the machine.
 pub fn replayed<T>(answers: Answers, read: impl FnOnce() -> T) -> T {
     RECORD.set(Record::Reading(answers));
+    let result = read();
+    RECORD.set(Record::None);
+    result
+}
+
+/// Runs `read` without a machine: each question gets an error, and no file is read and no name is looked up.
+pub fn unasked<T>(read: impl FnOnce() -> T) -> T {
+    RECORD.set(Record::Closed);
     let result = read();
     RECORD.set(Record::None);
     result
@@ -199,6 +210,11 @@ mod tests {
         changed.set_file("/missing", b"there".to_vec());
         assert_eq!(super::replayed(changed, || ask(QuestionKind::File, "/missing", machine)).unwrap(), b"there");
         assert_eq!(super::replayed(answers, || ask(QuestionKind::File, "/else", || Ok(b"x".to_vec()))).unwrap(), b"x");
+        assert_eq!(
+            unasked(|| ask(QuestionKind::File, "/there", machine)).unwrap_err().to_string(),
+            "the machine is not asked"
+        );
+        assert!(ask(QuestionKind::File, "/there", || Ok(Vec::new())).is_ok());
     }
 
     mod mutate {

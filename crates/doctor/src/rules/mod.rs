@@ -146,6 +146,11 @@ pub fn refuses(finding: &crate::Finding) -> bool {
     refused_value::refuses(finding)
 }
 
+/// Whether a problem is about the file alone, not about this machine's other files, names and users.
+pub fn is_of_file(problem: &weir_conf::Problem) -> bool {
+    refused_value::is_of_file(problem)
+}
+
 /// The parts of the file whose values weir cannot judge.
 pub fn unchecked(tree: &weir_conf::Tree) -> Vec<weir_words::Said> {
     refused_value::unchecked(&crate::view::View::new(tree))

@@ -131,7 +131,7 @@ fn is_foreign(name: &str) -> bool {
 }
 
 /// Whether the problem is about the file alone, not about this machine's other files, names and users.
-fn is_of_file(problem: &Problem) -> bool {
+pub fn is_of_file(problem: &Problem) -> bool {
     let of_machine = [" failed (", "host not found", "cannot load ", "No such file"];
     !of_machine.iter().any(|words| problem.what.contains(words))
 }

@@ -2,6 +2,7 @@
 
 use weir_http::read::nginx_only::{self, DirectiveOrigin};
 
+use crate::rule::FINDINGS_MAX;
 use crate::rule::prelude::*;
 
 pub static RULE: Rule = Rule {
@@ -24,6 +25,8 @@ fn check(case: &Case<'_>, found: &mut Findings) {
     if !case.view.is_whole() {
         return;
     }
+    // The search for a similar name takes long, and the first findings of a rule are enough.
+    let mut left = FINDINGS_MAX;
     for spot in case.view.all() {
         let Some(context) = context(spot.scope()) else { continue };
         let name = spot.name();
@@ -32,7 +35,10 @@ fn check(case: &Case<'_>, found: &mut Findings) {
                 continue;
             }
             let mut finding = Finding::at(spot, said!("unknown directive \"{name}\"", "알 수 없는 지시어 \"{name}\""));
-            if let Some(meant) = weir_conf::did_you_mean(name, nginx_only::names()) {
+            left = left.saturating_sub(1);
+            if left > 0
+                && let Some(meant) = weir_conf::did_you_mean(name, nginx_only::names())
+            {
                 finding = finding.write(format!("{meant} {};", spot.text()));
             }
             found.add(finding);

@@ -30,8 +30,8 @@ pub use manager::Manager;
 pub use pid::{read_pid_file, remove_pid_file, rename_pid_file, try_pid_file, write_pid_file};
 pub use places::restrict_files;
 pub use privilege::{
-    Identity, confine, drop_privileges_this_thread, effective_user, is_confined, is_root, look_up, look_up_under,
-    open_files_as, starter,
+    Identity, confine, drop_privileges_this_thread, effective_user, forbid_more_rights, is_confined, is_root, look_up,
+    look_up_under, open_files_as, starter,
 };
 pub use roles::{Role, resolve, resolve_elsewhere, start_as, start_server};
 pub use sandbox::restrict_calls;

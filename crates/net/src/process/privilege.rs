@@ -181,6 +181,13 @@ pub fn confine(identity: Option<&Identity>) -> io::Result<()> {
     Ok(())
 }
 
+/// No program that this process starts gets more rights than it has; [`super::restrict_files`] needs this without root.
+///
+/// Call before any thread is started.
+pub fn forbid_more_rights() -> io::Result<()> {
+    Ok(set_no_new_privs(true)?)
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
