@@ -297,7 +297,7 @@ impl Place {
         let shown = canary::read(&self.pid_file).unwrap_or_default();
         let Some(state) = shown.canary else { return Err(say!(texts::CANARY_NONE)) };
         if self.json {
-            println!("{}", serde_json::to_string(&state).unwrap_or_default());
+            println!("{}", crate::schema::versioned(serde_json::to_value(&state).unwrap_or_default()));
         } else {
             let announced = say::announcement(&state).filter(|_| state.phase == CanaryPhase::Running);
             for line in [say::sentence(&state)].into_iter().chain(announced).chain(warnings(&state)) {

@@ -244,7 +244,7 @@ fn process_alone(args: &DoctorArgs, language: Language) -> Result<u8, Said> {
     match args.json {
         true => println!(
             "{:#}",
-            serde_json::json!({ "weir_doctor": 1, "findings": [], "open_files": open_files(limit.as_ref(), &facts) })
+            serde_json::json!({ "version": 1, "weir_doctor": 1, "findings": [], "open_files": open_files(limit.as_ref(), &facts) })
         ),
         false if args.brief => limit.iter().for_each(|limit| println!("{}", limit.say(language))),
         false => print!("{}", report::processes(&Facts { neighbours: Vec::new(), ..facts }, limit.as_ref(), language)),
@@ -277,7 +277,7 @@ fn against(before: &Path, after: &Tree, target: Target, json: bool, language: La
             .collect();
         println!(
             "{:#}",
-            serde_json::json!({ "weir_doctor": 1, "target": target.to_string(), "findings": list, "changes": all })
+            serde_json::json!({ "version": 1, "weir_doctor": 1, "target": target.to_string(), "findings": list, "changes": all })
         );
     } else {
         for change in &changes {

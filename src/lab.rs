@@ -1,16 +1,16 @@
 //! `weir lab`: experiments on configurations. Flags, files, exit codes; the work is in `weir_lab`.
 
 mod ab;
-mod asked;
+pub mod asked;
 mod capacity;
 mod elsewhere;
 pub mod exit;
 mod experiment;
 mod factorial;
 pub mod flags;
-mod kept;
+pub mod kept;
 mod labs;
-mod progress;
+pub mod progress;
 mod sheet;
 mod tune;
 mod why;
@@ -38,7 +38,7 @@ pub fn main(args: LabArgs, language: Language) -> ExitCode {
         LabCommand::Undo { run, store } => tune::write(&store, &run, true, language),
         LabCommand::Run(args) => experiment::run(&args, language),
         LabCommand::List { labs } => experiment::list(labs.as_deref(), language),
-        LabCommand::Report { run, store, html } => show(&store, &run, html.as_deref(), language),
+        LabCommand::Report { run, store, html, json } => show(&store, &run, html.as_deref(), json, language),
         LabCommand::Runs { store } => Ok(list(&store, language)),
         LabCommand::Words => {
             print!("{}\n{}", verdict::table(language), verdict::table_of_why(language));
@@ -53,10 +53,13 @@ pub fn main(args: LabArgs, language: Language) -> ExitCode {
     }))
 }
 
-fn show(store: &Path, run: &str, html: Option<&Path>, language: Language) -> Result<u8, Said> {
+fn show(store: &Path, run: &str, html: Option<&Path>, json: bool, language: Language) -> Result<u8, Said> {
     let run = store::read(store, run)?;
-    print!("{}", report::text(&run, language));
-    if html.is_none() {
+    match json {
+        true => println!("{run:#}"),
+        false => print!("{}", report::text(&run, language)),
+    }
+    if html.is_none() && !json {
         tell_next(&run, language);
     }
     html.map_or(Ok(()), |path| write(path, &html::page(&run, language)))?;

@@ -74,7 +74,12 @@ fn ask(args: &StatusArgs, language: Language) -> Result<String, Said> {
     let url = args.url.as_deref().unwrap_or("snapshot.json");
     let snapshot = Snapshot::from_json(&text)
         .map_err(|error| say!(texts::NO_API, url, error.to_string(), say!(texts::HAS_API)))?;
-    Ok(if args.json { format!("{text}\n") } else { page(&snapshot, language) })
+    if !args.json {
+        return Ok(page(&snapshot, language));
+    }
+    // The text itself: an edge of a later version may have members that this one does not know.
+    let whole: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    Ok(format!("{}\n", crate::schema::versioned(whole)))
 }
 
 /// The snapshot at a URL, which is an API or a dashboard.

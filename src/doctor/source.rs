@@ -55,7 +55,7 @@ pub(super) fn process_path(pid: u32, path: String) -> Option<PathBuf> {
 }
 
 /// The tree of a file, of a dump, or of standard input.
-pub(super) fn read(path: &Path) -> Result<(Tree, Vec<Problem>), Said> {
+pub(crate) fn read(path: &Path) -> Result<(Tree, Vec<Problem>), Said> {
     let failed = |error: io::Error| say!(texts::OF_FILE, path.display().to_string(), error.to_string());
     let is_stdin = path == Path::new("-");
     let text = if is_stdin {

@@ -23,7 +23,7 @@ use super::sheet::Sheet;
 pub(super) fn run(args: &AbArgs, language: Language) -> Result<u8, Said> {
     let mut it = comparison(args)?;
     let _sheets = if args.keep_warm { keep_warm(&mut it)? } else { Vec::new() };
-    lint(&mut it, language);
+    lint(&mut it, args.stack.json, language);
     let (run, code) = experiment(&args.stack, it.design.seed, language, |stop, progress| ab::run(&it, stop, progress))?;
     let is_worse = run["verdict"]["is_regression"] == true && !args.aa;
     Ok(if code == 0 && is_worse { exit::REGRESSION } else { code })
@@ -67,12 +67,12 @@ fn keep_warm(it: &mut Comparison) -> Result<Vec<Sheet>, Said> {
 
 /// Prints that a change is expected to have no effect if the edge behaves that way without it. The doctor knows the
 /// defaults of each version of nginx, and weir's different defaults.
-fn lint(it: &mut Comparison, language: Language) {
+fn lint(it: &mut Comparison, is_json: bool, language: Language) {
     let Some(after) = &it.after else { return };
     if let Some(target) = target(&it.before.edge).filter(|target| self::target(&after.edge) == Some(*target)) {
         it.lint(&move |before, after, _| no_effect(before, after, target));
         let expected = it.no_effect.iter().map(|why| texts::EXPECTED_NONE.with(&[why.into()]));
-        expected.for_each(|line| println!("{}", line.say(language)));
+        expected.filter(|_| !is_json).for_each(|line| println!("{}", line.say(language)));
     }
 }
 

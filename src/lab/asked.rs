@@ -65,7 +65,7 @@ pub fn side(file: &Path, edge: EdgeProgram) -> Result<Side, Said> {
         .map(|problem| weir_conf::render(problem, &tree, "weir lab"))
         .collect();
     if broken.is_empty() {
-        Ok(Side { file, tree, edge, protocol: LoadProtocol::Http1 })
+        Ok(Side { file, tree, edge, protocol: LoadProtocol::Http1, application: None })
     } else {
         Err(broken.concat().trim_end().into())
     }

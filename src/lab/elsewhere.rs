@@ -35,9 +35,13 @@ pub(super) fn run(args: &CompareArgs, language: Language) -> Result<u8, Said> {
     let run = elsewhere::compare(&it);
     let kept = store::keep(&args.store, run["id"].as_str().unwrap_or("run"), &run)?;
     args.html.as_deref().map_or(Ok(()), |path| write(path, &html::page(&run, language)))?;
-    print!("{}", report::text(&run, language));
-    tell_kept(&kept, language);
-    tell_next(&run, language);
+    if args.json {
+        println!("{run:#}");
+    } else {
+        print!("{}", report::text(&run, language));
+        tell_kept(&kept, language);
+        tell_next(&run, language);
+    }
     Ok(match run["verdict"]["name"].as_str() {
         Some("no verdict" | "not comparable") => exit::NO_VERDICT,
         _ if run["verdict"]["is_regression"] == true => exit::REGRESSION,

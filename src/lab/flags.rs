@@ -79,6 +79,9 @@ pub enum LabCommand {
         /// Write it as an HTML page
         #[arg(long, value_name = "FILE")]
         html: Option<PathBuf>,
+        /// Print it as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// List stored runs
     Runs {
@@ -139,6 +142,9 @@ pub struct StackArgs {
     /// Write the report as an HTML page
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub html: Option<PathBuf>,
+    /// Print the run as JSON instead of the report
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
 }
 
 /// `weir lab run`.
@@ -288,8 +294,8 @@ pub struct ComparisonLoadArgs {
 /// How to compare two configurations.
 #[derive(Args, Clone)]
 pub struct DesignArgs {
-    /// Metric to compare: throughput, mean, p50, p95, p99, errors, cpu [default: throughput for a closed loop, else p95;
-    /// mean if a block has too few requests for p95]
+    /// Metric to compare: throughput, mean, p50, p95, p99, errors, cpu, and with --origin app_cpu [default: throughput for a
+    /// closed loop, else p95; mean if a block has too few requests for p95]
     #[arg(long, value_name = "NAME", help_heading = "Design")]
     pub metric: Option<String>,
     /// Smallest difference that matters: per cent; percentage points for errors [default: the metric's]
@@ -322,6 +328,9 @@ pub struct CompareArgs {
     /// Write the report as an HTML page
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// Print the run as JSON instead of the report
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `weir lab tune`.

@@ -27,16 +27,24 @@ pub fn experiment(
     // old limit stays.
     let _ = process::raise_nofile();
     let mut progress = ProgressPrinter::new(&args.store, language);
-    println!("{}", texts::LOAD_GOES.with(&[seed.into()]).say(language));
+    let first = texts::LOAD_GOES.with(&[seed.into()]);
+    match args.json {
+        true => eprintln!("{}", first.say(language)),
+        false => println!("{}", first.say(language)),
+    }
     let outcome = run(&stop, &mut progress);
     progress.end();
     let mut run = outcome?;
     run["command"] = CommandLine::new(std::env::args()).words().into();
     let kept = store::keep(&args.store, run["id"].as_str().unwrap_or("run"), &run)?;
     args.html.as_deref().map_or(Ok(()), |path| write(path, &html::page(&run, language)))?;
-    print!("{}", report::text(&run, language));
-    tell_kept(&kept, language);
-    tell_next(&run, language);
+    if args.json {
+        println!("{run:#}");
+    } else {
+        print!("{}", report::text(&run, language));
+        tell_kept(&kept, language);
+        tell_next(&run, language);
+    }
     let code = match run["verdict"]["name"].as_str() {
         _ if stop.load(Ordering::Relaxed) => exit::INTERRUPTED,
         Some("no verdict" | "not comparable") => exit::NO_VERDICT,

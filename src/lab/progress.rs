@@ -10,7 +10,7 @@ use weir_lab::{store, texts};
 use weir_words::Language;
 
 /// Prints to standard error, because standard output is for the report.
-pub(super) struct ProgressPrinter {
+pub struct ProgressPrinter {
     bar: ProgressBar,
     is_terminal: bool,
     store: PathBuf,
@@ -20,13 +20,15 @@ pub(super) struct ProgressPrinter {
 }
 
 impl ProgressPrinter {
-    pub(super) fn new(store: &Path, language: Language) -> ProgressPrinter {
+    /// A printer. The runs so far are noted in `store`.
+    pub fn new(store: &Path, language: Language) -> ProgressPrinter {
         let is_terminal = std::io::stderr().is_terminal();
         let bar = bar(ProgressDrawTarget::stderr(), language);
         ProgressPrinter { bar, is_terminal, store: store.to_owned(), language, noted: None }
     }
 
-    pub(super) fn end(&self) {
+    /// Removes the moving line.
+    pub fn end(&self) {
         self.bar.finish_and_clear();
     }
 }

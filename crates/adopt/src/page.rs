@@ -459,6 +459,7 @@ pub fn json(report: &Report) -> Value {
     };
     let warnings = report.problems.iter().filter(|problem| matches!(problem.level, Gravity::Warn));
     json!({
+        "version": 1,
         "weir_adopt": 1,
         "ready": report.is_ready(),
         "nginx": nginx(report),

@@ -443,6 +443,7 @@ pub(crate) fn side_json(side: &Side) -> Value {
     let text = side.tree.files.iter().map(|file| String::from_utf8_lossy(&file.bytes)).collect::<Vec<_>>();
     json!({
         "file": side.file.display().to_string(), "edge": side.edge.name(), "text": text, "protocol": side.protocol.name(),
+        "application": side.application.as_ref().map(|own| own.command.as_str()),
     })
 }
 

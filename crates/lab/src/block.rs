@@ -25,6 +25,8 @@ const LAG_MAX_MS: f64 = 1.0;
 const LAG_PART_MAX: f64 = 0.05;
 /// Most windows of a block that a report keeps for its picture.
 const STRIP_MAX: usize = 120;
+/// The name of the process that a command of the user starts at the addresses of the upstreams: that of the first origin.
+pub(crate) const APPLICATION: &str = "origin0";
 /// Failures of the load generator's own machine, by error code.
 const LOCAL_ERRORS: [&str; 4] = ["EADDRNOTAVAIL", "EMFILE", "ENFILE", "ENOBUFS"];
 
@@ -39,6 +41,8 @@ pub struct BlockSettings {
     pub is_search: bool,
     /// The load is virtual users, who wait for each answer. A user that begins some milliseconds late changes no figure.
     pub has_users: bool,
+    /// The origin is an application of the user, so the CPU time that it uses is a figure.
+    pub has_application: bool,
     /// How long the load opened connections, s. Until then, a request that opens one is slower than one that does not.
     pub opening_s: f64,
 }
@@ -234,6 +238,7 @@ impl Block {
                 "throughput" => Some(answers as f64 / seconds),
                 "errors" => Some(self.failed() as f64 / self.requests.max(1) as f64),
                 "cpu" => usage["edge_cpu_s"].as_f64().map(|cpu| cpu * 1e6 / answers as f64),
+                "app_cpu" => application_cpu(usage, asked).map(|cpu| cpu * 1e6 / answers as f64),
                 key if unanswered == 0 => weir["response"][key].as_f64(),
                 key => self.censored_quantile(key, answers, unanswered, weir, asked),
             };
@@ -374,6 +379,11 @@ impl Block {
             "generator": self.generator,
         })
     }
+}
+
+/// CPU seconds of the user's application, with its children.
+fn application_cpu(usage: &Value, asked: BlockSettings) -> Option<f64> {
+    usage["processes"][APPLICATION].as_f64().filter(|_| asked.has_application)
 }
 
 /// Failures by name: requests that the client could not finish, and answers with status 500 or higher.

@@ -15,7 +15,7 @@
 //! - `change`, `survey`: the differences between two configurations, and whether they are one factor; what one
 //!   configuration says about the machines around it
 //! - `schedule`, `search`: chooses the next block: quartets by a seed; chooses the next rate: climb, halve, confirm
-//! - `ask`: turns the stack and the load that the user asked for into orders for a keeper
+//! - `ask/`: turns the stack and the load that the user asked for into orders for a keeper
 //! - `stack/`: a block's machines and processes as data (`spec`). `network` makes hosts from namespaces. `group` and
 //!   `credits` limit them. `keeper` starts the processes (`started`), measures them (`usage`), disturbs them and ends
 //!   them. `leftovers` records what a lab leaves on the machine while it runs; `wan/` delays, loses
@@ -25,6 +25,7 @@
 //! - `ab`, `capacity`, `duet`, `tune`, `factorial/`: the experiments, from the first block to the run on disk: two
 //!   configurations; the largest rate; both at once, to measure the cost of a request; one setting after another;
 //!   several changes with separate effects
+//! - `pace`: the rate that a machine bears, before a comparison
 //! - `import`, `elsewhere`: reads reports of `weir load` and Artillery as blocks; compares runs from elsewhere, which
 //!   have no pairs
 //! - `experiment/`: labs as data: `read` parses a `lab.yml`, `run` makes its blocks for each edge and variant, `facts`
@@ -57,6 +58,7 @@ pub mod import;
 pub mod metric;
 pub mod next;
 pub mod outlook;
+pub mod pace;
 pub mod report;
 pub mod said;
 pub mod schedule;

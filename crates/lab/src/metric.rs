@@ -105,6 +105,17 @@ pub const METRICS: &[Metric] = &[
         is_guard: true,
         requests_min: SMALL_MIN,
     },
+    Metric {
+        key: "app_cpu",
+        title: texts::METRIC_APP_CPU,
+        unit: "µs",
+        good: GoodDirection::Less,
+        scale: Scale::Ratio,
+        threshold: 0.05,
+        words: (texts::CHEAPER, texts::DEARER),
+        is_guard: false,
+        requests_min: SMALL_MIN,
+    },
 ];
 
 /// The metric with this name.

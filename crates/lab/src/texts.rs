@@ -251,6 +251,11 @@ texts! {
     BEYOND: "beyond 1.5 times what was measured", "측정 범위의 1.5배 밖";
     NO_PEAK: "no peak in what was measured; extrapolation beyond 1.5 times its range is suppressed", "측정 범위 안에 최댓값이 없습니다. 범위의 1.5배를 넘는 외삽은 하지 않습니다";
 
+    // The rate that a machine bears.
+    PACE_OF: "how fast {0} can answer", "{0}의 최대 응답 속도";
+    PACE_BROKEN: "{0} cannot be measured: {1}", "{0}을(를) 측정할 수 없습니다: {1}";
+    PACE_NONE: "{0} answers hardly any request well: {2} of {1} failed ({3})", "{0}이(가) 제대로 응답하는 요청이 거의 없습니다: {1}건 중 {2}건 실패 ({3})";
+
     // Trying one setting after another.
     KNOB: "Knob {0}", "시험할 설정: {0}";
     EVERYTHING_KEPT: "everything kept", "채택한 설정 전부";
@@ -359,4 +364,5 @@ texts! {
     METRIC_P99: "99 % of the answers within", "p99: 응답의 99 %가 이 안에 끝남";
     METRIC_ERRORS: "failed requests", "실패한 요청";
     METRIC_CPU: "CPU of the edge for a request", "요청당 엣지 CPU";
+    METRIC_APP_CPU: "CPU of the application for a request", "요청당 앱 CPU";
 }

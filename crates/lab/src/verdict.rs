@@ -431,7 +431,9 @@ fn claim(it: &Situation<'_>, word: Text) -> Said {
     let (before, after) = (least(it.estimate.is_least.0), least(it.estimate.is_least.1));
     let (from, to) = (number(it.metric, middles.0), it.metric.show(middles.1));
     let values = format!("{} {before}{from}→{after}{to}", it.metric.key);
-    let confidence = (confidence * 1000.0).round() / 10.0;
+    // A pipeline's confidence has two digits behind the point.
+    let scale = if *confidence > 0.999 { 10_000.0 } else { 1000.0 };
+    let confidence = (confidence * scale).round() / (scale / 100.0);
     say!(CLAIM, word.with(&[]), size(it), confidence, values, basis.count(*pairs))
 }
 

@@ -85,6 +85,7 @@ fn experiment() -> Factorial {
         tree: conf("", ""),
         edge: crate::ask::EdgeProgram::Weir,
         protocol: crate::ask::LoadProtocol::Http1,
+        application: None,
     };
     Factorial {
         factors: vec![factor("a"), factor("b")],

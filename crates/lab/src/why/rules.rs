@@ -80,6 +80,8 @@ impl Finding {
         let mut json = json!({
             "rule": self.rule.id,
             "says": self.rule.says.en,
+            "what": found.subject.en(),
+            "remedy": found.knob.en(),
             "score": (self.score * 1000.0).round() / 1000.0,
             "evidence": evidence(&|(label, text)| json!([label.en, text.en()])),
             "evidence_said": evidence(&|(label, text)| json!([Said::from(*label), text])),

@@ -41,6 +41,7 @@ pub fn json(report: &SwapReport) -> Value {
         })
     });
     object!({
+        "version": 1,
         "verdict": report.verdict.word(),
         "a": report.names[0],
         "b": report.names[1],
