@@ -7,6 +7,7 @@ mod say;
 
 mod adopt;
 mod canary;
+mod ci;
 mod demo;
 mod doctor;
 mod edge;
@@ -17,8 +18,11 @@ mod flags;
 mod lab;
 mod lang;
 mod load;
+mod lsp;
+mod mcp;
 mod purge;
 mod record;
+mod schema;
 mod status;
 mod stop;
 mod swap;
@@ -79,12 +83,20 @@ enum Verb {
     Top(top::TopArgs),
     /// Find the limit of a system that runs: watch its edge, applications and neighbours, and name the cause with evidence
     Why(why::NowArgs),
+    /// Answer the questions of an agent: a server of the Model Context Protocol on standard input and output
+    Mcp(Box<mcp::McpArgs>),
+    /// Serve an editor: problems, fixes, meanings and names of an nginx.conf while you write it
+    Lsp(lsp::LspArgs),
     /// Run a dummy application; the request sets its size, delay, status, failure
     Origin(demo::OriginArgs),
     /// Compare configurations by experiment, and report only the conclusions that the data supports
     Lab(Box<lab::LabArgs>),
+    /// Check and compare revisions in a pipeline: verdicts as exit codes, Markdown, JUnit, SARIF and JSON
+    Ci(Box<ci::CiArgs>),
     /// Start origin and edge on loopback, run a short load, print addresses to open
     Demo(demo::DemoArgs),
+    /// Print the JSON Schema of an output of weir
+    Schema(schema::SchemaArgs),
     /// Print the help of a command, as --help does
     Help {
         /// The command, as in `weir help lab ab`
@@ -118,8 +130,13 @@ fn main() -> ExitCode {
     if Path::new(&name).file_name().is_some_and(|name| name == "nginx") {
         return say::ended(edge::main(args.into_iter().skip(1).collect(), true));
     }
+    say::ended(verb(args))
+}
+
+/// Runs the verb of a command line.
+fn verb(args: Vec<OsString>) -> ExitCode {
     let (language, args) = lang::taken(args, |name| std::env::var(name).ok());
-    let code = match parse(asked(args), language).verb {
+    match parse(asked(args), language).verb {
         Some(Verb::Edge { args }) => edge::main(args, false),
         Some(Verb::Load(args)) => load::main(*args, language),
         Some(Verb::Agent(args)) => load::agents::main(&args, language),
@@ -132,8 +149,12 @@ fn main() -> ExitCode {
         Some(Verb::Status(args)) => status::main(&args, language),
         Some(Verb::Top(args)) => top::main(&args, language),
         Some(Verb::Why(args)) => why::main(&args, language),
+        Some(Verb::Mcp(args)) => mcp::main(&args, language, &verb),
+        Some(Verb::Lsp(args)) => lsp::main(&args, language),
         Some(Verb::Origin(args)) => demo::origin(&args, language),
         Some(Verb::Lab(args)) => lab::main(*args, language),
+        Some(Verb::Ci(args)) => ci::main(&args, language),
+        Some(Verb::Schema(args)) => schema::main(&args, language),
         Some(Verb::Demo(args)) => demo::demo(&args, language),
         Some(Verb::Tables) => {
             println!("{}", tables::of(&Cli::command(), language));
@@ -142,8 +163,7 @@ fn main() -> ExitCode {
         // `asked` turned these words into flags; only `weir version WORD` and the like come here, and clap refused them.
         Some(Verb::Help { .. } | Verb::Version) => ExitCode::FAILURE,
         None => demo::demo(&demo::DemoArgs::default(), language),
-    };
-    say::ended(code)
+    }
 }
 
 /// The arguments of nginx in those of a keeper: after the verb, or all if the keeper was called as `nginx`, which the title
@@ -216,6 +236,9 @@ mod tests {
             "weir status",
             "weir top",
             "weir why n.conf --edge 4711 --for 5s --inside",
+            "weir mcp --dir . --experiments",
+            "weir mcp run -- lab why n.conf --rate 5",
+            "weir lsp",
             "weir origin",
             "weir demo",
             "weir lab ab a b --pairs 8",
@@ -224,6 +247,10 @@ mod tests {
             "weir lab tune a",
             "weir lab run x",
             "weir lab list",
+            "weir ci ab --before HEAD~1 --conf nginx.conf --fail-on worse,undecided",
+            "weir ci check --conf a --conf b --fail-on none",
+            "weir schema",
+            "weir schema doctor",
         ] {
             assert!(Cli::try_parse_from(line.split(' ')).is_ok(), "{line}");
         }

@@ -9,6 +9,14 @@ weir_words::texts! {
     NO_PROCESS_AS: "no process {0}: {1}", "프로세스 {0}의 정보를 읽을 수 없습니다: {1}";
     NO_STDOUT: "weir cannot write to stdout: {0}", "표준 출력에 쓸 수 없습니다: {0}";
 
+    // weir mcp.
+    MCP_TERMINAL: "an agent starts this command and writes JSON to its standard input; end it with Ctrl-D", "에이전트가 이 명령을 시작해 표준 입력에 JSON을 씁니다. Ctrl-D로 끝내세요";
+    MCP_MANY: "at most {0} directories (--dir) and {1} targets (--target)", "디렉터리(--dir)는 {0}개, 대상(--target)은 {1}개까지입니다";
+    MCP_NO_DIR: "{0}: --dir needs a directory", "{0}: --dir에는 디렉터리를 지정하세요";
+    MCP_TARGET: "{0}: write --target as HOST:PORT", "{0}: --target은 HOST:PORT로 쓰세요";
+    // weir schema.
+    NO_SCHEMA: "weir has no schema {0}: {1}", "스키마 {0}이(가) 없습니다. 있는 스키마: {1}";
+
     // weir status.
     HAS_API: "is this the URL of a dashboard, or of a location with `api`?", "대시보드의 URL이거나 `api`가 있는 location의 URL인지 확인하세요";
     ONE_OF_EDGES: "{0}, one of several edges ({1} more: weir top --list)", "{0} (다른 엣지 {1}개: weir top --list)";
@@ -204,6 +212,9 @@ weir_words::texts! {
     DEMO_CHANGE: "change", "변경";
     DEMO_RELOAD: "then kill -HUP {0}", "수정한 뒤 kill -HUP {0}";
     DEMO_END: "Ctrl-C ends", "Ctrl-C를 누르면 끝납니다";
+
+    // weir lsp.
+    NO_TARGET: "\"{0}\" is neither auto nor weir nor nginx nor nginx VERSION, as in \"nginx 1.18.0\"", "\"{0}\"은(는) auto, weir, nginx, nginx 버전(예: \"nginx 1.18.0\") 중 하나가 아닙니다";
 
     // weir doctor.
     NO_RULE: "--only {0}: there is no such rule", "--only {0}: 그런 규칙이 없습니다";

@@ -5,6 +5,8 @@
 
 #[path = "support/needs.rs"]
 mod needs;
+#[path = "support/schema.rs"]
+mod schema;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -48,7 +50,9 @@ struct Ran {
 
 impl Ran {
     fn json(&self) -> Value {
-        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}{}", self.out, self.err))
+        let json = serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}{}", self.out, self.err));
+        schema::valid("adopt", &json);
+        json
     }
 }
 

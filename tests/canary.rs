@@ -5,6 +5,8 @@
 
 #[path = "support/needs.rs"]
 mod needs;
+#[path = "support/schema.rs"]
+mod schema;
 #[path = "canary/split.rs"]
 mod split;
 #[expect(dead_code, reason = "other tests use the rest")]
@@ -101,7 +103,12 @@ impl Edge {
 
     fn state(&self) -> Value {
         let output = self.canary(&["status", "--json"]);
-        serde_json::from_slice(&output.stdout).unwrap_or_default()
+        let state = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        // Before the first canary there is no state.
+        if state != Value::Null {
+            schema::valid("canary", &state);
+        }
+        state
     }
 
     fn log(&self) -> String {

@@ -14,6 +14,8 @@ use serde_json::Value;
 mod fixes;
 #[path = "doctor/limits.rs"]
 mod limits;
+#[path = "support/schema.rs"]
+mod schema;
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 
@@ -57,7 +59,9 @@ fn said(output: &Output) -> String {
 }
 
 fn json(output: &Output) -> Value {
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", said(output)))
+    let json = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {}", said(output)));
+    schema::valid("doctor", &json);
+    json
 }
 
 const QUIET: &str = "worker_processes auto;\nevents { worker_connections 4096; }\nworker_rlimit_nofile 8192;\n";

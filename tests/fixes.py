@@ -483,12 +483,13 @@ def inside():
     print(json.dumps(told))
 
 
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument('names', nargs='*', metavar='NAME', help='trees whose name has one of these words')
-parser.add_argument('--weir', default=str(ROOT / 'target/release/weir'))
-parser.add_argument('--nginx', default='/usr/sbin/nginx')
-parser.add_argument('--trees', help='a folder of GROUP+NAME/CASE/root, and _std')
-parser.add_argument('--inside', help=argparse.SUPPRESS)
-parser.add_argument('-v', '--verbose', action='store_true')
-chosen = parser.parse_args()
-inside() if chosen.inside else outer(chosen)
+if __name__ == '__main__':
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('names', nargs='*', metavar='NAME', help='trees whose name has one of these words')
+    parser.add_argument('--weir', default=str(ROOT / 'target/release/weir'))
+    parser.add_argument('--nginx', default='/usr/sbin/nginx')
+    parser.add_argument('--trees', help='a folder of GROUP+NAME/CASE/root, and _std')
+    parser.add_argument('--inside', help=argparse.SUPPRESS)
+    parser.add_argument('-v', '--verbose', action='store_true')
+    chosen = parser.parse_args()
+    inside() if chosen.inside else outer(chosen)

@@ -5,6 +5,8 @@
 
 #[path = "support/needs.rs"]
 mod needs;
+#[path = "support/schema.rs"]
+mod schema;
 #[expect(dead_code, reason = "other tests use the rest")]
 mod support;
 
@@ -63,7 +65,9 @@ impl Bench {
     fn stored(&self) -> Value {
         let store = self.dir.join(".weir/runs");
         let path = fs::read_dir(store).unwrap().next().unwrap().unwrap().path();
-        serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+        let run = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        schema::valid("lab", &run);
+        run
     }
 }
 

@@ -7,6 +7,8 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic)]
 
+#[path = "support/schema.rs"]
+mod schema;
 #[allow(dead_code)]
 mod support;
 
@@ -166,7 +168,7 @@ impl Meant {
     }
 
     fn wrong_in(&self, report: &Value) -> String {
-        let mut wrong = String::new();
+        let mut wrong: String = schema::errors("load", report).iter().map(|error| format!("{error}\n")).collect();
         let part = |name: &str| report["aggregate"][name].as_object().expect("a part of the aggregate");
         for (name, count) in part("counters") {
             let meant = self.counters.get(name).map_or("absent", String::as_str);

@@ -4,6 +4,8 @@
 
 #[path = "support/needs.rs"]
 mod needs;
+#[path = "support/schema.rs"]
+mod schema;
 
 use std::fs;
 use std::net::TcpListener;
@@ -104,6 +106,7 @@ impl Site {
     fn swap(&self, words: &[&str]) -> (Option<i32>, Value) {
         let output = self.command(words).args(["--json", "-", "-p", "."]).output().unwrap();
         let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{}", said(&output)));
+        schema::valid("swap", &report);
         (output.status.code(), report)
     }
 

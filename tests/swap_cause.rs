@@ -5,6 +5,8 @@
 
 #[path = "support/needs.rs"]
 mod needs;
+#[path = "support/schema.rs"]
+mod schema;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -169,7 +171,9 @@ impl Folder {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1), "{text}{said}");
-        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}{said}"))
+        let report = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}{said}"));
+        schema::valid("swap", &report);
+        report
     }
 }
 

@@ -2,6 +2,8 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
+#[path = "support/schema.rs"]
+mod schema;
 #[expect(dead_code, reason = "other tests use the rest")]
 mod support;
 
@@ -77,7 +79,9 @@ fn begin(arguments: &[&str]) -> Child {
 }
 
 fn report(path: &Path) -> Value {
-    serde_json::from_slice(&std::fs::read(path).expect("a report")).expect("JSON")
+    let report = serde_json::from_slice(&std::fs::read(path).expect("a report")).expect("JSON");
+    schema::valid("load", &report);
+    report
 }
 
 fn text(path: &Path) -> &str {

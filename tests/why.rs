@@ -6,6 +6,8 @@
 
 #[path = "support/needs.rs"]
 mod needs;
+#[path = "support/schema.rs"]
+mod schema;
 
 use std::fs;
 use std::path::PathBuf;
@@ -56,6 +58,7 @@ impl Bench {
             let run = files.filter(|path| path.extension().is_some_and(|kind| kind == "json")).max();
             let Some(path) = run else { panic!("nothing was kept: {said}") };
             let run: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+            schema::valid("lab", &run);
             let is_done = is_spoiled || run["verdict"]["name"] != "no verdict";
             last = (run, said);
             if is_done {

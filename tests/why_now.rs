@@ -5,6 +5,8 @@
 
 #[path = "support/needs.rs"]
 mod needs;
+#[path = "support/schema.rs"]
+mod schema;
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -72,7 +74,11 @@ impl System {
         let pid = self.edge.id().to_string();
         let output =
             Command::new(WEIR).args(["why", "--edge", &pid, "--json", "--for", "2s"]).args(words).output().unwrap();
-        (serde_json::from_slice(&output.stdout).unwrap_or(Value::Null), output)
+        let run = serde_json::from_slice(&output.stdout).unwrap_or(Value::Null);
+        if output.status.success() {
+            schema::valid("why", &run);
+        }
+        (run, output)
     }
 }
 

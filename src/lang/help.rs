@@ -14,7 +14,7 @@ pub const ABOUT: &str = "(about)";
 pub const AFTER: &str = "(after)";
 
 /// The headings of flags. Flags without a heading are first.
-const HEADINGS: [(&str, &str); 8] = [
+const HEADINGS: [(&str, &str); 9] = [
     ("Scripts", "스크립트"),
     ("URL", "URL"),
     ("Agents", "에이전트"),
@@ -22,6 +22,7 @@ const HEADINGS: [(&str, &str); 8] = [
     ("Load", "부하"),
     ("Link of the client", "클라이언트의 링크"),
     ("Design", "측정 설계"),
+    ("Experiments", "실험"),
     ("Output", "출력"),
 ];
 

@@ -39,7 +39,7 @@ pub fn ci(root: &Path) -> Result<(), String> {
     // A step that fails hides no other one.
     type Step = fn(&Path, &Path) -> Result<(), String>;
     let broken = |steps: &[Step]| steps.iter().filter_map(|step| step(root, &weir).err()).collect::<Vec<_>>();
-    let mut failures = broken(&[labs::labs, labs::random_faults, real, faults, composed]);
+    let mut failures = broken(&[labs::labs, labs::random_faults, real, faults, composed, agents]);
     let (tests, others) = beside.join().map_err(|_| "building, fuzzing or nginx's own run panicked")??;
     failures.extend(others.into_iter().flatten());
     // The page has seconds to show something: nothing runs beside it.
@@ -68,6 +68,7 @@ fn peers(root: &Path) -> Result<(), String> {
         "http3/python.txt",
         "lasting/python.txt",
         "compose/python.txt",
+        "mcp_peers/python.txt",
         "recording_format.txt",
     ];
     let lists = lists.map(|list| root.join("tests").join(list));
@@ -103,6 +104,18 @@ fn real(root: &Path, weir: &Path) -> Result<(), String> {
 fn faults(root: &Path, weir: &Path) -> Result<(), String> {
     run_tests(
         Command::new(root.join("target/python/bin/python")).arg(root.join("tests/faults.py")).arg("--weir").arg(weir),
+    )
+}
+
+/// The tools of `weir mcp` with the client of PyPI.
+fn agents(root: &Path, weir: &Path) -> Result<(), String> {
+    let program = root.join("tests/mcp.py");
+    run_tests(
+        Command::new(root.join("target/python/bin/python"))
+            .arg(program)
+            .args(["--lines", "40"])
+            .arg("--weir")
+            .arg(weir),
     )
 }
 

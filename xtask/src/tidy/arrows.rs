@@ -106,10 +106,16 @@ const ARROWS: &[(&str, &[&str])] = &[
         "weir-adopt",
         &["weir-swap", "weir-edge", "weir-doctor", "weir-http", "weir-words", "weir-conf", "weir-net", "weir-host"],
     ),
+    ("weir-ci", &["weir-doctor", "weir-lab", "weir-words", "weir-conf", "weir-net"]),
+    ("weir-mcp", &["weir-edge", "weir-doctor", "weir-lab", "weir-load", "weir-words", "weir-conf", "weir-net"]),
+    ("weir-lsp", &["weir-edge", "weir-doctor", "weir-http", "weir-words", "weir-conf", "weir-net"]),
     (
         "weir",
         &[
+            "weir-ci",
             "weir-adopt",
+            "weir-mcp",
+            "weir-lsp",
             "weir-swap",
             "weir-recording",
             "weir-words",
