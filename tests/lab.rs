@@ -281,14 +281,17 @@ fn two_protocols_are_compared_over_the_same_bad_path() {
     }
     let run = bench.stored();
     assert_eq!(run["factor"], "protocol: HTTP/2 → HTTP/3");
+    let mut lost = 0;
     for block in run["blocks"].as_array().unwrap() {
         let link = &block["usage"]["links"]["client"];
-        assert!(block["requests"].as_u64() > Some(100) && block["errors"].as_object().unwrap().is_empty(), "{block}");
-        assert!(link["to"]["lost"].as_u64() > Some(0) && link["from"]["lost"].as_u64() > Some(0), "{link}");
+        // One lost segment may hold all requests of HTTP/2 for a good part of the block.
+        assert!(block["requests"].as_u64() > Some(20) && block["errors"].as_object().unwrap().is_empty(), "{block}");
+        lost += ["to", "from"].iter().filter_map(|way| link[way]["lost"].as_u64()).sum::<u64>();
         assert!(link["to"]["long"] == 0 && link["from"]["long"] == 0, "{link}");
         // A request takes the path there, and its answer back.
         assert!(block["values"]["p50"].as_f64() >= Some(10.0), "{block}");
     }
+    assert!(lost > 0, "{run}");
     let refused = |more: &[&str]| text(&bench.run(&[&["ab"], more].concat()).stderr);
     assert!(
         refused(&["quic.conf", "--protocol-after", "http3", "--plain", "--loss", "1%"]).contains("a host of its own")
