@@ -1,4 +1,4 @@
-//! The one shape of all answers: the verdict, the evidence, what was not measured, and the next experiment.
+//! The one shape of all answers: a verdict, evidence, the things that weir did not measure, and the next experiment.
 //!
 //! weir's own sentences stand in `text`, `why`, `remedy` and `not_measured`. Text of files, logs and answers of servers stands
 //! only in members with the name `data`, and goes through [`clean`] there. The same holds for the text form: the first block has

@@ -1,9 +1,9 @@
 //! `ab`: two configurations in alternating blocks, or one beside itself.
 
 use serde_json::{Value, json};
-use weir_words::{Text, say};
+use weir_words::say;
 
-use super::lab;
+use super::lab::{self, VerdictRow};
 use super::shared::{Concluded, Prepared, RefusedCall, ToolCall, joined};
 use crate::answer::{Evidence, ToolAnswer};
 use crate::texts;
@@ -33,8 +33,8 @@ pub(super) fn prepare(call: &ToolCall<'_>) -> Result<Prepared, RefusedCall> {
     Ok(lab::experiment(call, words))
 }
 
-/// The words of the lab, the names that the answers have, and weir's sentence.
-const WORDS: [(&str, &str, Text); 11] = [
+/// The verdicts of the lab.
+const WORDS: [VerdictRow; 11] = [
     ("no verdict", "no_verdict", texts::AB_NO_VERDICT),
     ("not comparable", "not_comparable", texts::AB_NOT_COMPARABLE),
     ("no errors", "no_errors", texts::AB_NO_ERRORS),
@@ -50,12 +50,8 @@ const WORDS: [(&str, &str, Text); 11] = [
 
 pub(super) fn conclude(it: &Concluded<'_>) -> ToolAnswer {
     let run = it.json;
-    let word = run["verdict"]["name"].as_str().unwrap_or_default();
-    let (_, name, text) =
-        WORDS.iter().copied().find(|(known, ..)| *known == word).unwrap_or(("", "no_verdict", texts::AB_NO_VERDICT));
-    let mut answer = ToolAnswer::new(it.row.name, it.language, name, say!(text));
-    let sentence = weir_lab::said::shown(&run["verdict"], "text", it.language);
-    answer.evidence(Evidence::new("sentence", texts::THE_SENTENCE.say(it.language)).data(&json!({"text": sentence})));
+    let (name, mut answer) = lab::begin(it, &WORDS);
+    answer.evidence(lab::sentence(it));
     let changes = weir_lab::said::shown_list(run, "changes", it.language);
     if !changes.is_empty() {
         answer.evidence(Evidence::new("changes", texts::THE_CHANGES.say(it.language)).data(&json!({"lines": changes})));

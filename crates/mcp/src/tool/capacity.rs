@@ -1,9 +1,8 @@
 //! `capacity`: the largest rate at which a latency and the errors stay within limits.
 
 use serde_json::json;
-use weir_words::{Text, say};
 
-use super::lab;
+use super::lab::{self, VerdictRow};
 use super::shared::{Concluded, Prepared, RefusedCall, ToolCall, joined};
 use crate::answer::{Evidence, ToolAnswer};
 use crate::texts;
@@ -25,29 +24,19 @@ pub(super) fn prepare(call: &ToolCall<'_>) -> Result<Prepared, RefusedCall> {
     Ok(lab::experiment(call, words))
 }
 
-/// The words of the lab, which are the names that the answers have, and weir's sentence.
-const WORDS: [(&str, &str, Text); 4] = [
+/// The verdicts of the lab.
+const WORDS: [VerdictRow; 4] = [
+    ("no verdict", "no_verdict", texts::CAPACITY_NO_VERDICT),
     ("capacity", "capacity", texts::CAPACITY_FOUND),
     ("nothing", "nothing", texts::CAPACITY_NOTHING),
     ("everything", "everything", texts::CAPACITY_EVERYTHING),
-    ("no verdict", "no_verdict", texts::CAPACITY_NO_VERDICT),
 ];
 
 pub(super) fn conclude(it: &Concluded<'_>) -> ToolAnswer {
     let run = it.json;
-    let word = run["verdict"]["name"].as_str().unwrap_or_default();
-    let (_, name, text) = WORDS.iter().copied().find(|(known, ..)| *known == word).unwrap_or((
-        "",
-        "no_verdict",
-        texts::CAPACITY_NO_VERDICT,
-    ));
-    let mut answer = ToolAnswer::new(it.row.name, it.language, name, say!(text));
-    let sentence = weir_lab::said::shown(&run["verdict"], "text", it.language);
-    answer.evidence(
-        Evidence::new("sentence", texts::THE_SENTENCE.say(it.language))
-            .figures(json!({"rate": run["verdict"]["rate"], "half_of_tries_hold_at": run["verdict"]["half"]}))
-            .data(&json!({"text": sentence})),
-    );
+    let (name, mut answer) = lab::begin(it, &WORDS);
+    let figures = json!({"rate": run["verdict"]["rate"], "half_of_tries_hold_at": run["verdict"]["half"]});
+    answer.evidence(lab::sentence(it).figures(figures));
     for step in run["steps"].as_array().into_iter().flatten() {
         let text = if step["passed"] == true { texts::RATE_HELD } else { texts::RATE_FAILED };
         let figures = json!({"rate": step["rate"], "held": step["passed"], "answered_per_second": step["answered"]});

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use weir_conf::{Statement, Tree};
-use weir_words::say;
+use weir_words::{Text, say};
 
 use super::load_check;
-use super::shared::{CalledConf, Prepared, RefusedCall, ToolCall, VerbRun};
+use super::shared::{CalledConf, Concluded, Prepared, RefusedCall, ToolCall, VerbRun};
+use crate::answer::{Evidence, ToolAnswer};
 use crate::texts;
 
 /// The connections of a first experiment, if nothing says how much load there is.
@@ -22,6 +23,23 @@ pub(crate) fn store_of(room: &Path, made: u64) -> PathBuf {
 const PROGRAMS: [&str; 2] = ["load_module", "dns_hook"];
 /// Beginnings of such directives.
 const LANGUAGES: [&str; 4] = ["perl", "js_", "lua_", "njs_"];
+
+/// A word of the lab, the name that the answer has, and weir's sentence.
+pub(super) type VerdictRow = (&'static str, &'static str, Text);
+
+/// The name of a run's verdict, and the answer that begins with it. The first row stands for a word that the table lacks.
+pub(super) fn begin<const N: usize>(it: &Concluded<'_>, rows: &[VerdictRow; N]) -> (&'static str, ToolAnswer) {
+    const { assert!(N > 0) };
+    let word = it.json["verdict"]["name"].as_str().unwrap_or_default();
+    let (_, name, text) = rows.iter().copied().find(|(known, ..)| *known == word).unwrap_or(rows[0]);
+    (name, ToolAnswer::new(it.row.name, it.language, name, say!(text)))
+}
+
+/// The sentence of a run's verdict.
+pub(super) fn sentence(it: &Concluded<'_>) -> Evidence {
+    let text = weir_lab::said::shown(&it.json["verdict"], "text", it.language);
+    Evidence::new("sentence", texts::THE_SENTENCE.say(it.language)).data(&json!({"text": text}))
+}
 
 /// Refuses an experiment that the person did not allow.
 pub(super) fn permission(call: &ToolCall<'_>) -> Result<(), RefusedCall> {

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_lab::why::rules;
-use weir_words::{Text, say};
+use weir_words::say;
 
-use super::lab;
+use super::lab::{self, VerdictRow};
 use super::shared::{Concluded, Prepared, RefusedCall, ToolCall, VerbRun};
 use crate::answer::{Evidence, ToolAnswer};
 use crate::texts;
@@ -52,8 +52,8 @@ fn running(call: &ToolCall<'_>) -> Result<Prepared, RefusedCall> {
     Ok(Prepared::Run(VerbRun { words, is_experiment: false, limit: Duration::from_secs_f64(seconds) + BESIDE }))
 }
 
-/// The words of the lab, the names that the answers have, and weir's sentence.
-const WORDS: [(&str, &str, Text); 7] = [
+/// The verdicts of the lab.
+const WORDS: [VerdictRow; 7] = [
     ("no verdict", "no_verdict", texts::WHY_NO_VERDICT),
     ("POLICY", "policy", texts::WHY_POLICY),
     ("PROVED", "proved", texts::WHY_PROVED),
@@ -65,14 +65,8 @@ const WORDS: [(&str, &str, Text); 7] = [
 
 pub(super) fn conclude(it: &Concluded<'_>) -> ToolAnswer {
     let run = it.json;
-    let word = run["verdict"]["name"].as_str().unwrap_or_default();
-    let (_, name, text) =
-        WORDS.iter().copied().find(|(known, ..)| *known == word).unwrap_or(("", "no_verdict", texts::WHY_NO_VERDICT));
-    let mut answer = ToolAnswer::new(it.row.name, it.language, name, say!(text));
-    let of_run = |name: &str| weir_lab::said::shown(&run["verdict"], name, it.language);
-    answer.evidence(
-        Evidence::new("sentence", texts::THE_SENTENCE.say(it.language)).data(&json!({"text": of_run("text")})),
-    );
+    let (name, mut answer) = lab::begin(it, &WORDS);
+    answer.evidence(lab::sentence(it));
     let findings = run["findings"].as_array().map_or(&[][..], Vec::as_slice);
     let lead = run["lead"].as_u64().and_then(|at| usize::try_from(at).ok());
     for (at, finding) in findings.iter().enumerate() {
