@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use weir_conf::{At, ColumnUnit, Level, Problem, Span, TextRegion, Tree};
+use weir_conf::{At, ColumnUnit, Level, Problem, Span, TextRegion, Tree, TreeLines};
 use weir_doctor::{Facts, Finding, FindingLevel, Target, rules};
 use weir_words::{Said, Words, say};
 
@@ -79,12 +79,13 @@ impl CheckedFiles<'_> {
     /// The findings of the doctor, without facts about a machine: the pipeline's machine is not the server's. `problems` are
     /// those of `weir edge -t`.
     pub fn findings(&self, facts: &Facts, problems: &[Problem]) -> Vec<CheckFinding> {
+        let lines = TreeLines::new(self.tree);
         let doctors = weir_doctor::examine(self.tree, self.target, facts);
-        let mut all: Vec<CheckFinding> = doctors.iter().map(|finding| self.doctors(finding)).collect();
+        let mut all: Vec<CheckFinding> = doctors.iter().map(|finding| self.doctors(&lines, finding)).collect();
         // The doctor may say the same about the line, and with a remedy.
         let is_told =
             |one: &CheckFinding| all.iter().any(|other| other.what.en() == one.what.en() && other.place == one.place);
-        let problems = problems.iter().map(|problem| self.problem(problem));
+        let problems = problems.iter().map(|problem| self.problem(&lines, problem));
         let problems: Vec<CheckFinding> = problems.filter(|one| !is_told(one)).collect();
         all.splice(0..0, problems);
         all.sort_by_key(|finding| finding.level);
@@ -92,11 +93,11 @@ impl CheckedFiles<'_> {
         all
     }
 
-    fn doctors(&self, finding: &Finding) -> CheckFinding {
+    fn doctors(&self, lines: &TreeLines<'_>, finding: &Finding) -> CheckFinding {
         let rule = rules::lookup(finding.rule);
         let said = |words: Words| Said::of_both(words.en, words.ko);
         let edit = |edit: &weir_conf::edit::Edit| {
-            let place = self.place(edit.file, edit.span)?;
+            let place = self.place(lines, edit.file, edit.span)?;
             Some(CheckEdit { place, with: String::from_utf8_lossy(&edit.with).into_owned() })
         };
         CheckFinding {
@@ -107,12 +108,12 @@ impl CheckedFiles<'_> {
             remedy: rule.map(|rule| said(rule.remedy)),
             write: finding.write.clone(),
             source: rule.map(|rule| rule.source),
-            place: finding.at.and_then(|at| self.at(at)),
+            place: finding.at.and_then(|at| self.at(lines, at)),
             edits: finding.fix.iter().filter_map(edit).collect(),
         }
     }
 
-    fn problem(&self, problem: &Problem) -> CheckFinding {
+    fn problem(&self, lines: &TreeLines<'_>, problem: &Problem) -> CheckFinding {
         let is_absent = problem.what.contains(ABSENT);
         let is_others = problem.is_weirs_own && self.target != Target::Weir;
         let (rule, level, says) = match problem.level {
@@ -129,23 +130,23 @@ impl CheckedFiles<'_> {
             remedy: problem.todo.as_ref().map(|todo| todo.replace('\n', "; ").into()),
             write: None,
             source: None,
-            place: problem.at.and_then(|at| self.at(at)),
+            place: problem.at.and_then(|at| self.at(lines, at)),
             edits: Vec::new(),
         }
     }
 
-    fn at(&self, at: At) -> Option<CheckPlace> {
-        self.place(at.file, at.span)
+    fn at(&self, lines: &TreeLines<'_>, at: At) -> Option<CheckPlace> {
+        self.place(lines, at.file, at.span)
     }
 
-    fn place(&self, file: u32, span: Span) -> Option<CheckPlace> {
+    fn place(&self, lines: &TreeLines<'_>, file: u32, span: Span) -> Option<CheckPlace> {
         let source = self.tree.files.get(file as usize).filter(|source| !source.is_command_line)?;
         let below = Path::new(&source.name).strip_prefix(self.root).ok().and_then(Path::to_str);
         Some(CheckPlace {
             file: below.unwrap_or(&source.name).to_owned(),
             is_inside: below.is_some(),
-            region: TextRegion::of(&source.bytes, span, ColumnUnit::Character),
-            utf16: TextRegion::of(&source.bytes, span, ColumnUnit::Utf16),
+            region: lines.region(file, span, ColumnUnit::Character)?,
+            utf16: lines.region(file, span, ColumnUnit::Utf16)?,
         })
     }
 }
@@ -294,7 +295,8 @@ pub(crate) mod tests {
         ];
         let levels = |target: Target| {
             let files = CheckedFiles { tree: &tree, root: Path::new("/r"), target };
-            all.iter().map(|one| files.problem(one).level).collect::<Vec<_>>()
+            let lines = TreeLines::new(&tree);
+            all.iter().map(|one| files.problem(&lines, one).level).collect::<Vec<_>>()
         };
         use FindingLevel::{Note, Wrong};
         assert_eq!(levels(Target::Weir), [Wrong, Wrong, Note]);

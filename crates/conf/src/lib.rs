@@ -15,7 +15,7 @@
 //! - `include`, `glob`, `memory`: a configuration and the files that it names; files in memory, for tests and for the
 //!   lab
 //! - `print`, `crossplane`, `edit`: back to text, to crossplane's JSON, and a change in place
-//! - `problem`, `region`: a problem with its place and remedy; lines and columns of a span
+//! - `problem`, `lines`: a problem with its place and remedy; lines and columns of bytes, and back
 //! - `log_format/`: reads the lines of an access log back
 #![forbid(unsafe_code)]
 
@@ -24,13 +24,13 @@ pub mod edit;
 pub mod glob;
 mod include;
 mod lex;
+mod lines;
 pub mod log_format;
 mod memory;
 mod parse;
 mod pieces;
 mod print;
 mod problem;
-mod region;
 mod tree;
 
 pub use crossplane::{crossplane, crossplane_with_comments};
@@ -39,10 +39,10 @@ pub use include::{
     load_within,
 };
 pub use lex::{PARAMETER_BYTES_MAX, PROBLEMS_MAX, decode};
+pub use lines::{ColumnUnit, LineEnd, LineTable, TextPosition, TextRegion, TreeLines};
 pub use memory::MemoryFiles;
 pub use parse::{BLOCK_DEPTH_MAX, Parsed, parse};
 pub use pieces::{PieceKind, TextPiece, TextPieces, pieces};
 pub use print::{lay_out, print, quote};
 pub use problem::{Level, Problem, did_you_mean, places, render, sort_as_read};
-pub use region::{ColumnUnit, TextRegion};
 pub use tree::{At, Comment, Include, Source, Span, Statement, Tree, Word};

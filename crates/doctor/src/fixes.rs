@@ -79,7 +79,7 @@ pub fn choose(tree: &Tree, target: Target, facts: &Facts, judges: &Judges<'_>) -
         }
         choice.take(wanted);
     };
-    let files = choice.now.as_ref().map(|now| mend::changed(tree, now)).unwrap_or_default();
+    let files = choice.now.as_ref().map(|(now, _)| mend::changed(tree, now)).unwrap_or_default();
     Whole { files, dropped: choice.dropped.into_iter().map(|(_, dropped)| dropped).collect(), left }
 }
 
@@ -102,15 +102,20 @@ struct Choice<'c> {
     judges: &'c Judges<'c>,
     /// The findings of the first tree.
     first: Vec<Finding>,
-    /// The tree with the fixes so far.
-    now: Option<Tree>,
+    /// The tree with the fixes so far, and its findings.
+    now: Option<(Tree, Vec<Finding>)>,
     attempts: usize,
     dropped: Vec<(Key, Dropped)>,
 }
 
 impl Choice<'_> {
     fn now(&self) -> &Tree {
-        self.now.as_ref().unwrap_or(self.tree)
+        self.now.as_ref().map_or(self.tree, |(tree, _)| tree)
+    }
+
+    /// The findings of the present tree.
+    fn found(&self) -> &[Finding] {
+        self.now.as_ref().map_or(self.first.as_slice(), |(_, found)| found.as_slice())
     }
 
     fn examine(&self, tree: &Tree) -> Vec<Finding> {
@@ -119,7 +124,7 @@ impl Choice<'_> {
 
     /// The findings of the present tree that the user wants fixed, without those whose fix was dropped.
     fn wanted(&mut self) -> Vec<Finding> {
-        let mut all = self.examine(self.now());
+        let mut all = self.found().to_vec();
         all.retain(|finding| !finding.fix.is_empty() && (self.judges.is_wanted)(finding));
         all.retain(|finding| !self.is_dropped(finding));
         let (allowed, forbidden): (Vec<_>, Vec<_>) = all
@@ -149,8 +154,10 @@ impl Choice<'_> {
     }
 
     /// Makes as many of these fixes as harm nothing. If they do harm together, it tries each half alone.
-    fn take(&mut self, wanted: Vec<Finding>) {
-        if self.attempts >= ATTEMPTS_MAX {
+    fn take(&mut self, mut wanted: Vec<Finding>) {
+        // A caller may have lost its interest meanwhile.
+        wanted.retain(|finding| (self.judges.is_wanted)(finding));
+        if wanted.is_empty() || self.attempts >= ATTEMPTS_MAX {
             return;
         }
         let mut set: Vec<Finding> = mend::together(self.now(), &wanted).into_iter().cloned().collect();
@@ -171,15 +178,14 @@ impl Choice<'_> {
         }
     }
 
-    /// The tree with these fixes and with those that they need; or the reason why they do harm.
-    fn attempt(&mut self, set: &[Finding]) -> Result<Tree, Said> {
+    /// The tree with these fixes and with those that they need, and its findings; or the reason why they do harm.
+    fn attempt(&mut self, set: &[Finding]) -> Result<(Tree, Vec<Finding>), Said> {
         self.attempts += 1;
-        let now = self.now();
-        let before = self.examine(now);
+        let (now, before) = (self.now(), self.found());
         let mut next = mend::with(now, &mend::mend(now, set));
         let mut after = self.examine(&next);
         for _ in 0..ROUNDS_MAX {
-            let mut needed = brought(&after, &before, set);
+            let mut needed = brought(&after, before, set);
             needed.retain(|finding| !finding.fix.is_empty() && (self.judges.forbids)(&next, finding).is_none());
             if needed.is_empty() {
                 break;
@@ -187,13 +193,13 @@ impl Choice<'_> {
             next = mend::with(&next, &mend::mend(&next, &needed));
             after = self.examine(&next);
         }
-        if let Some(new) = brought(&after, &before, set).first() {
+        if let Some(new) = brought(&after, before, set).first() {
             let rule = new.rule;
             return Err(
                 said!("it would bring another finding, {rule}: ", "다른 결과가 생깁니다 ({rule}): ") + new.what.clone()
             );
         }
-        if set.iter().any(|finding| alike(&after, finding) >= alike(&before, finding)) {
+        if set.iter().any(|finding| alike(&after, finding) >= alike(before, finding)) {
             return Err(said!("the finding would stay", "고쳐도 같은 결과가 남습니다"));
         }
         let views = (View::new(now), View::new(&next));
@@ -204,7 +210,7 @@ impl Choice<'_> {
             Some(why) => Err(Said::from(self.target.name())
                 + said!(" would refuse the file: ", "가 이 파일을 거부합니다: ")
                 + why),
-            None => Ok(next),
+            None => Ok((next, after)),
         }
     }
 }
@@ -250,6 +256,20 @@ mod tests {
             assert!(after.contains("keepalive 32;") && !after.contains("Connection \"\""), "{after}");
             assert_eq!(dropped, Vec::<String>::new(), "{after}");
         }
+    }
+
+    /// An editor that cancels wants no fix any more.
+    #[test]
+    fn a_caller_without_interest_ends_the_trial() {
+        let conf = "http { server { location /a { alias /b/; } location /c { alias /d/; } } }";
+        let asked = std::cell::Cell::new(0);
+        let loses_interest = |_: &Finding| {
+            asked.set(asked.get() + 1);
+            asked.get() < 2
+        };
+        assert!(chosen(conf, &|_| true).0.contains("location /c/"));
+        let (after, dropped) = chosen(conf, &loses_interest);
+        assert_eq!((after.as_str(), dropped), (conf, Vec::new()), "asked {} times", asked.get());
     }
 
     /// The other fixes are made all the same, and the sentence names the place before them.

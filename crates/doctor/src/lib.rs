@@ -5,7 +5,8 @@
 //!  Version ───────┼─► rules/* (one file a rule, pure) ─► Findings ─► text, JSON, a diff that mends them
 //!  Facts (host) ──┘
 //! ```
-//! This crate opens no sockets, starts no processes and writes no files. The caller passes in the data.
+//! This crate opens no sockets, starts no processes and writes no files. The caller passes in the data; only `guard` reads
+//! files, for callers whose configurations strangers wrote.
 //!
 //! Invariants: a rule is a pure function of a [`rule::Case`]; every rule has a case in which it fires and one in
 //! which it is silent, and both are tested; no content of a configuration can make a rule panic.
@@ -23,6 +24,7 @@
 //! - `symptom`, `asked`: `weir doctor 502`
 //! - `mend`, `diff`, `lines`, `report`, `reference`: proposed edits as files; diffs; text and JSON; the page of all
 //!   rules
+//! - `guard`: the files of a configuration that may be read: regular ones in named folders, within bounds
 //! - `fixes`, `ways`: the fixes that harm nothing: each is tried on the whole tree, and dropped if it brings a finding
 //!   or closes the way of a WebSocket, a stream, a cached answer or HTTP/2
 #![forbid(unsafe_code)]
@@ -38,6 +40,7 @@ pub mod error_log;
 pub mod explain;
 pub mod facts;
 pub mod fixes;
+pub mod guard;
 pub mod limits;
 pub mod lines;
 pub mod mend;
@@ -65,14 +68,25 @@ pub use weir_conf::edit;
 
 use rule::{Case, Findings};
 use view::View;
-use weir_conf::Tree;
+use weir_conf::{Problem, Tree};
 
 /// All findings for the program that reads the file, the most important first: sorted by level, then by group, then
 /// by place.
 pub fn examine(tree: &Tree, target: impl Into<Target>, facts: &Facts) -> Vec<Finding> {
+    examine_read(tree, target, facts, None)
+}
+
+/// The same for a caller that may have read the tree with weir's edge already: `refused` are the problems for which the edge
+/// refuses it.
+pub fn examine_read(
+    tree: &Tree,
+    target: impl Into<Target>,
+    facts: &Facts,
+    refused: Option<&[Problem]>,
+) -> Vec<Finding> {
     let target = target.into();
     let view = View::new(tree);
-    let case = Case { view: &view, version: target.version(), target, facts };
+    let case = Case { view: &view, version: target.version(), target, facts, refused };
     let mut findings: Vec<(rule::Group, Finding)> = Vec::new();
     let is_asked = |rule: &&&rule::Rule| target != Target::Weir || !rules::NGINXS_ALONE.contains(&rule.id);
     for rule in rules::RULES.iter().filter(is_asked) {
@@ -101,10 +115,10 @@ pub fn examine(tree: &Tree, target: impl Into<Target>, facts: &Facts) -> Vec<Fin
 pub fn files_needed(tree: &Tree, target: impl Into<Target>, facts: &Facts) -> Option<u64> {
     let target = target.into();
     let view = View::new(tree);
-    rules::files_needed(&Case { view: &view, version: target.version(), target, facts })
+    rules::files_needed(&Case { view: &view, version: target.version(), target, facts, refused: None })
 }
 
 /// Loads the configuration from these files. Blocks in other languages stay raw text.
-pub fn load(files: &dyn weir_conf::Files, main: &str, prefix: &str) -> (Tree, Vec<weir_conf::Problem>) {
+pub fn load(files: &dyn weir_conf::Files, main: &str, prefix: &str) -> (Tree, Vec<Problem>) {
     weir_conf::load(files, main, prefix, &|name| name.ends_with("_by_lua_block"))
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use serde_json::{Value, json};
-use weir_conf::{ColumnUnit, Span, TextRegion, Tree};
+use weir_conf::{ColumnUnit, Span, TextRegion, Tree, TreeLines};
 use weir_words::{Language, left, said, width, words};
 
 use crate::explain::place;
@@ -183,23 +183,25 @@ pub fn processes(facts: &Facts, limit: Option<&weir_words::Said>, language: Lang
 
 /// The findings as JSON. The keys are stable; new keys may be added.
 pub fn json(subject: &Subject<'_>, findings: &[Finding]) -> Value {
+    let lines = TreeLines::new(subject.tree);
     let list: Vec<Value> = findings
         .iter()
         .map(|finding| {
-            let source = finding.at.and_then(|at| Some((at, subject.tree.source(&at)?)));
+            let source = finding.at.and_then(|at| subject.tree.source(&at));
+            let region = finding.at.and_then(|at| region(&lines, at.file, at.span));
             let rule = rules::lookup(finding.rule);
             json!({
                 "rule": finding.rule,
                 "level": finding.level.name(),
-                "file": source.map(|(_, source)| source.name.clone()),
-                "line": source.map(|(at, source)| source.line_of(at.span.start)),
-                "region": source.map(|(at, source)| region(&source.bytes, at.span)),
+                "file": source.map(|source| source.name.clone()),
+                "line": region.as_ref().map(|region| region["start_line"].clone()),
+                "region": region,
                 "says": rule.map(|rule| rule.says.en),
                 "what": finding.what.en(),
                 "remedy": rule.map(|rule| rule.remedy.en),
                 "write": finding.write,
                 "can_fix": !finding.fix.is_empty(),
-                "edits": edits(subject.tree, finding),
+                "edits": edits(subject.tree, &lines, finding),
                 "source": rule.map(|rule| rule.source),
             })
         })
@@ -217,18 +219,18 @@ pub fn json(subject: &Subject<'_>, findings: &[Finding]) -> Value {
     })
 }
 
-/// A range of a file, in lines and columns of characters.
-fn region(bytes: &[u8], span: Span) -> Value {
-    let TextRegion { start, end } = TextRegion::of(bytes, span, ColumnUnit::Character);
-    json!({ "start_line": start.0, "start_column": start.1, "end_line": end.0, "end_column": end.1 })
+/// A range of a file, in lines and columns of characters; `None` if there is no such file.
+fn region(lines: &TreeLines<'_>, file: u32, span: Span) -> Option<Value> {
+    let TextRegion { start, end } = lines.region(file, span, ColumnUnit::Character)?;
+    Some(json!({ "start_line": start.0, "start_column": start.1, "end_line": end.0, "end_column": end.1 }))
 }
 
 /// The changes of the files that a finding proposes.
-fn edits(tree: &Tree, finding: &Finding) -> Vec<Value> {
+fn edits(tree: &Tree, lines: &TreeLines<'_>, finding: &Finding) -> Vec<Value> {
     let edit = |edit: &crate::edit::Edit| {
         let source = tree.files.get(edit.file as usize)?;
         let with = String::from_utf8_lossy(&edit.with);
-        Some(json!({ "file": source.name, "region": region(&source.bytes, edit.span), "with": with }))
+        Some(json!({ "file": source.name, "region": region(lines, edit.file, edit.span)?, "with": with }))
     };
     finding.fix.iter().filter_map(edit).collect()
 }

@@ -1,6 +1,6 @@
 //! Rules, their inputs, and their findings.
 
-use weir_conf::{At, Tree};
+use weir_conf::{At, Problem, Tree};
 use weir_words::{Said, Words, words};
 
 use crate::edit::Edit;
@@ -117,6 +117,8 @@ pub struct Case<'c> {
     pub version: Version,
     /// Facts about host, process and load.
     pub facts: &'c Facts,
+    /// The problems for which weir's edge refuses it, if the caller has read it with the edge.
+    pub refused: Option<&'c [Problem]>,
 }
 
 /// One thing found.

@@ -11,7 +11,7 @@ use weir_http::exchange::conf::Conf;
 use weir_http::exchange::route::Socket;
 use weir_http::hold::counters::WORKERS_MAX;
 use weir_http::hold::paths::Paths;
-use weir_http::read::compile::compile;
+use weir_http::read::compile::{compile, problems as problems_of};
 use weir_net::answers;
 use weir_net::log::Level;
 use weir_net::process::{self, Identity};
@@ -119,7 +119,25 @@ pub fn refused(tree: &Tree) -> Vec<Problem> {
 
 /// The problems that `-t` tells about this tree, in the order of the file: "no events" only if nothing else is grave.
 pub fn checked(tree: &Tree) -> Vec<Problem> {
-    let mut problems = all_problems(tree);
+    told_of(tree, all_problems(tree))
+}
+
+/// The answers of [`checked`] and of [`refused`], by one reading.
+pub struct ReadProblems {
+    /// Those of [`checked`].
+    pub told: Vec<Problem>,
+    /// Those of [`refused`].
+    pub refused: Vec<Problem>,
+}
+
+/// Reads a tree for both answers.
+pub fn read_problems(tree: &Tree) -> ReadProblems {
+    let all = all_problems(tree);
+    let refused = all.iter().filter(|problem| is_grave(problem)).cloned().collect();
+    ReadProblems { told: told_of(tree, all), refused }
+}
+
+fn told_of(tree: &Tree, mut problems: Vec<Problem>) -> Vec<Problem> {
     let is_other = |problem: &Problem| is_grave(problem) && problem.what != NO_EVENTS;
     if tree.is_partial || problems.iter().any(is_other) {
         problems.retain(|problem| problem.what != NO_EVENTS);
@@ -140,7 +158,7 @@ fn all_problems(tree: &Tree) -> Vec<Problem> {
         let number = *names.entry(host.to_ascii_lowercase()).or_insert(number);
         Ok(vec![SocketAddr::from((Ipv4Addr::from(FIRST_RESERVED.to_bits() | number), 0))])
     };
-    let (_, mut problems) = compile(tree, paths, &of_name, 1, &ALL);
+    let mut problems = problems_of(tree, paths, &of_name, &ALL);
     let has = |name: &str| tree.named(name).next().is_some();
     if has("http") && !has("events") {
         problems.push(lacks_events(tree));

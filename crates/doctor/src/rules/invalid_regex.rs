@@ -26,7 +26,7 @@ pub static RULE: Rule = Rule {
 
 fn check(case: &Case<'_>, found: &mut Findings) {
     for pattern in reach::patterns(case.view) {
-        if let Err(message) = Regex::new(pattern.text, pattern.caseless, true, |_| VariableId(0)) {
+        if let Err(message) = Regex::new(pattern.text, pattern.caseless, false, |_| VariableId(0)) {
             found.add(Finding::at(pattern.spot, Said::from(message)));
             continue;
         }

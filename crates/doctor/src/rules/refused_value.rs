@@ -36,7 +36,7 @@ fn check(case: &Case<'_>, found: &mut Findings) {
     }
     let program = if case.is_weir() { "weir edge" } else { "nginx" };
     let knows_variables = case.view.root().get("load_module").is_none() && foreign(case.view).is_empty();
-    let problems = crate::weirs::refused(case.tree());
+    let problems = case.refused.map_or_else(|| crate::weirs::refused(case.tree()), <[Problem]>::to_vec);
     let is_meant = |problem: &&Problem| is_of_file(problem) && (case.is_weir() || is_nginxs(problem, knows_variables));
     for problem in problems.iter().filter(is_meant) {
         let mut what = said!("{program} -t says: {}", "{program} -t의 메시지: {}", problem.what);

@@ -172,7 +172,7 @@ pub struct Build<'r> {
     lost: LostNames,
     /// The statements whose blocks are being read, without the statements inside.
     open: Vec<Statement>,
-    /// `pcre_jit`: patterns become machine code.
+    /// `pcre_jit`: patterns become machine code. False for a configuration that is only checked.
     pub jit: bool,
     /// A directive needs `CAP_NET_RAW` in the workers.
     pub keeps_raw: bool,
@@ -216,7 +216,7 @@ impl<'r> Build<'r> {
     /// Reads the statements of a whole file; returns the outermost block.
     pub fn read(mut self, statements: &[Statement]) -> (Self, Scope) {
         // nginx: `pcre_jit` holds for the whole file, wherever it stands.
-        self.jit =
+        self.jit &=
             !statements.iter().any(|s| s.name.text == "pcre_jit" && s.args.iter().any(|word| word.text == "off"));
         self.apply_all(statements);
         let root = self.scopes.pop().unwrap_or_else(|| Scope::new(Kind::Plain, directive::MAIN, At::default()));

@@ -28,7 +28,18 @@ pub fn compile(
     generation: u32,
     families: &'static Families,
 ) -> (Option<Conf>, Vec<Problem>) {
-    let (build, root) = Build::new(paths, resolve, &families.known, families.declared()).read(&tree.root);
+    made(Build::new(paths, resolve, &families.known, families.declared()), tree, generation, families)
+}
+
+/// The problems of a tree that nobody serves: as [`compile`] finds them, but patterns do not become machine code.
+pub fn problems(tree: &Tree, paths: Paths, resolve: Resolve<'_>, families: &'static Families) -> Vec<Problem> {
+    let mut build = Build::new(paths, resolve, &families.known, families.declared());
+    build.jit = false;
+    made(build, tree, 1, families).1
+}
+
+fn made(build: Build<'_>, tree: &Tree, generation: u32, families: &'static Families) -> (Option<Conf>, Vec<Problem>) {
+    let (build, root) = build.read(&tree.root);
     let mut compiler = Compiler { build, families, servers: Vec::new(), locations: Vec::new(), drafts: Vec::new() };
     let mut main = compiler.blocks(root);
     main.process.keeps_raw = compiler.build.keeps_raw;
