@@ -87,7 +87,8 @@ export class Client {
     });
   }
 
-  ask(type, params) { return this.link.sendRequest(type, params); }
+  // The answer of a request; with a token, the request can be cancelled.
+  ask(type, params, ...token) { return this.link.sendRequest(type, params, ...token); }
 
   async stop() {
     await this.link.sendRequest(rpc.ShutdownRequest.type);

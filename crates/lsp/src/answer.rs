@@ -1,16 +1,17 @@
 //! The JSON of answers: places, edits, and what the features found.
 
 use serde_json::{Value, json};
-use weir_conf::Span;
 use weir_conf::edit::Edit;
+use weir_conf::{LineTable, Span, TextPosition};
 
 use crate::client::ClientAbilities;
 use crate::complete::{Completion, CompletionKind};
-use crate::config::Config;
+use crate::config::{Config, LoadFrom};
 use crate::document::Document;
-use crate::lines::{LineTable, Position};
-use crate::look::FilePlace;
+use crate::files::BesideFile;
+use crate::hover;
 use crate::outline::{Fold, Symbol, SymbolKind};
+use crate::place::FilePlace;
 use crate::uri;
 use crate::workspace::Workspace;
 
@@ -40,6 +41,14 @@ impl EditorAnswers<'_> {
         self.workspace.open_at(name, self.config.real(name))
     }
 
+    /// The entries of a directory that an `include` of an open document names.
+    pub fn beside(&self, file: u32, directory: &str) -> Vec<BesideFile> {
+        let Some(document) = self.document(file) else { return Vec::new() };
+        let folders = self.workspace.folders_for(document);
+        let from = LoadFrom { documents: self.workspace, folders: &folders, root: self.workspace.root() };
+        from.beside(self.config, directory)
+    }
+
     /// The URI of a file: that of its document, if it is open.
     pub fn uri(&self, file: u32) -> String {
         let name = || self.config.tree.files.get(file as usize).map_or("", |source| source.name.as_str());
@@ -55,7 +64,7 @@ impl EditorAnswers<'_> {
     /// The range of some bytes.
     pub fn range(&self, file: u32, span: Span) -> Value {
         let (bytes, lines) = (self.config.bytes(file), self.config.lines(file));
-        let at = |offset: u32| position(lines.position(bytes, offset, self.client.encoding));
+        let at = |offset: u32| position(lines.position(bytes, offset, self.client.unit));
         json!({ "start": at(span.start), "end": at(span.end.max(span.start)) })
     }
 
@@ -114,7 +123,10 @@ impl EditorAnswers<'_> {
                 item["detail"] = one.detail.as_str().into();
             }
             if !one.doc.is_empty() {
-                item["documentation"] = json!({ "kind": "markdown", "value": one.doc });
+                item["documentation"] = match self.client.takes_markdown {
+                    true => json!({ "kind": "markdown", "value": one.doc }),
+                    false => json!(hover::plain(&one.doc)),
+                };
             }
             item
         };
@@ -180,19 +192,19 @@ pub fn folds(folds: &[Fold]) -> Value {
 }
 
 /// A position as JSON.
-pub fn position(at: Position) -> Value {
-    json!({ "line": at.line, "character": at.character })
+pub fn position(at: TextPosition) -> Value {
+    json!({ "line": at.line, "character": at.column })
 }
 
 /// Reads a position.
-pub fn read_position(value: &Value) -> Option<Position> {
+pub fn read_position(value: &Value) -> Option<TextPosition> {
     let number = |name: &str| Some(u32::try_from(value[name].as_u64()?).unwrap_or(u32::MAX));
-    Some(Position { line: number("line")?, character: number("character")? })
+    Some(TextPosition { line: number("line")?, column: number("character")? })
 }
 
 /// Reads a range as bytes of a document.
 pub fn read_span(value: &Value, bytes: &[u8], lines: &LineTable, client: &ClientAbilities) -> Option<Span> {
-    let at = |name: &str| Some(lines.offset(bytes, read_position(&value[name])?, client.encoding));
+    let at = |name: &str| Some(lines.offset(bytes, read_position(&value[name])?, client.unit));
     let (start, end) = (at("start")?, at("end")?);
     Some(Span { start, end: end.max(start) })
 }
@@ -207,6 +219,7 @@ fn completion_number(kind: CompletionKind) -> u32 {
         CompletionKind::Variable => 6,
         CompletionKind::Name => 18,
         CompletionKind::File => 17,
+        CompletionKind::Folder => 19,
     }
 }
 

@@ -84,22 +84,24 @@ pub fn facts(wish: &LspWish) -> Facts {
 /// Checks a configuration. `None` if `is_stale` says between two steps that nobody wants it any more.
 pub fn check(config: &Config, wish: &LspWish, is_stale: &dyn Fn() -> bool) -> Option<CheckedConfig> {
     let own = config.own();
-    let target = wish.target.of(own);
+    let target = config.target(wish.target);
     let mut checks = Checks { config, language: wish.language, target, diagnoses: Vec::new() };
     checks.reading();
     // Without a place for a part, its words have no meaning.
     let has_meaning = config.alone.is_some() || matches!(config.home, Home::Main(_));
-    let findings = answers::unasked(|| weir_doctor::examine(own, target, &facts(wish)));
-    if is_stale() {
-        return None;
-    }
     let wants_objections = has_meaning && (target == Target::Weir || config.is_incomplete);
-    if wants_objections {
-        let checked = answers::unasked(|| weir_edge::load::checked(&config.tree));
-        checks.checked(&checked, &findings);
-    }
+    let read = wants_objections.then(|| answers::unasked(|| weir_edge::load::read_problems(&config.tree)));
     if is_stale() {
         return None;
+    }
+    // A part alone is another tree.
+    let refused = read.as_ref().filter(|_| config.alone.is_none()).map(|read| read.refused.as_slice());
+    let findings = answers::unasked(|| weir_doctor::examine_read(own, target, &facts(wish), refused));
+    if is_stale() {
+        return None;
+    }
+    if let Some(read) = &read {
+        checks.checked(&read.told, &findings);
     }
     if has_meaning {
         checks.findings(&findings, config.shift);

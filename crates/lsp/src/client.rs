@@ -1,15 +1,14 @@
 //! The abilities of the client, from the parameters of `initialize`.
 
 use serde_json::Value;
+use weir_conf::ColumnUnit;
 use weir_words::Language;
-
-use crate::lines::Encoding;
 
 /// The abilities that change answers of the server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientAbilities {
     /// The unit of places in lines.
-    pub encoding: Encoding,
+    pub unit: ColumnUnit,
     /// It takes changes of documents with their versions.
     pub has_document_changes: bool,
     /// It asks for the edit of a code action when the user chooses it.
@@ -26,7 +25,7 @@ pub struct ClientAbilities {
     pub takes_snippets: bool,
     /// It takes symbols in symbols.
     pub nests_symbols: bool,
-    /// It takes Markdown in hovers.
+    /// It takes Markdown in hovers; weir believes that it then takes it beside completions, too.
     pub takes_markdown: bool,
     /// It tells changes of files that the server names.
     pub watches_files: bool,
@@ -35,6 +34,15 @@ pub struct ClientAbilities {
 }
 
 impl ClientAbilities {
+    /// The protocol's name of the unit.
+    pub fn encoding(&self) -> &'static str {
+        match self.unit {
+            ColumnUnit::Character => "utf-32",
+            ColumnUnit::Utf16 => "utf-16",
+            ColumnUnit::Byte => "utf-8",
+        }
+    }
+
     /// Reads the parameters of `initialize`; what is missing is an ability that the client lacks.
     pub fn of(params: &Value) -> ClientAbilities {
         let can = &params["capabilities"];
@@ -46,9 +54,9 @@ impl ClientAbilities {
         let action = &text["codeAction"];
         let diagnostics = &text["publishDiagnostics"];
         ClientAbilities {
-            encoding: match has(&can["general"]["positionEncodings"], "utf-8") {
-                true => Encoding::Utf8,
-                false => Encoding::Utf16,
+            unit: match has(&can["general"]["positionEncodings"], "utf-8") {
+                true => ColumnUnit::Byte,
+                false => ColumnUnit::Utf16,
             },
             has_document_changes: is(&can["workspace"]["workspaceEdit"]["documentChanges"]),
             resolves_actions: has(&action["resolveSupport"]["properties"], "edit") && is(&action["dataSupport"]),
@@ -93,7 +101,7 @@ mod tests {
             }
         }));
         assert!(client.has_document_changes && client.resolves_actions && client.takes_related && client.takes_tags);
-        assert!(!client.takes_snippets && client.encoding == Encoding::Utf8);
+        assert!(!client.takes_snippets && client.unit == ColumnUnit::Byte);
         assert_eq!(client.language, Some(Language::Korean));
     }
 }

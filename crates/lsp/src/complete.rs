@@ -12,10 +12,11 @@ use weir_http::read::directive::{Arity, Directive};
 use weir_http::read::nginx_only;
 
 use crate::arguments::{ArgumentWord, arguments, words_at};
+use crate::files::BesideFile;
 use crate::hover;
 use crate::inside::{Inside, inside, of_nginx, of_weir};
 use crate::look::Look;
-use crate::mentions::{Mention, Mentions, NameScope};
+use crate::mentions::{Mention, NameScope};
 use crate::names::{MentionRole, NameArgument, NameForm, NameRow, NamedKind, is_variable_byte, pattern_in, rows_of};
 use crate::under::{Under, UnderKind, decoded, is_opaque, under};
 use crate::{meanings, variables};
@@ -40,7 +41,13 @@ pub enum CompletionKind {
     Name,
     /// A file.
     File,
+    /// A directory.
+    Folder,
 }
+
+/// The entries of a directory, as an `include` names it: relative to the main file's, or absolute, with a `/` at its end;
+/// empty for the main file's own.
+pub type ListBeside<'l> = dyn Fn(&str) -> Vec<BesideFile> + 'l;
 
 /// One proposal.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,7 +84,7 @@ impl Completion {
 }
 
 /// The proposals at this offset that fit the text before it: those that begin with it first, each group by name.
-pub fn complete(look: &Look<'_>, file: u32, offset: u32) -> Vec<Completion> {
+pub fn complete(look: &Look<'_>, file: u32, offset: u32, list: &ListBeside<'_>) -> Vec<Completion> {
     let found = under(look.tree, file, offset);
     let path = found.path();
     let here = inside(&path);
@@ -89,6 +96,7 @@ pub fn complete(look: &Look<'_>, file: u32, offset: u32) -> Vec<Completion> {
         UnderKind::Argument(index) => match at.variable() {
             Some(lead) if !is_pattern(look, &found, file, index) => all_variables(look, here, &at, lead),
             Some(_) => Vec::new(),
+            None if found.name(at.bytes) == "include" => files(look, &at, list),
             None => of_argument(look, &found, here, &at, index),
         },
     };
@@ -206,7 +214,7 @@ fn directive(look: &Look<'_>, name: &str, here: Inside, at: &Cursor<'_>) -> Comp
         (Target::Weir, Some(ours)) => ours.default.to_owned(),
         _ => of_nginx(name).map(|theirs| theirs.modules.to_owned()).unwrap_or_default(),
     };
-    let doc = hover::meaning(look, name, ours).map(|said| said.say(look.language).to_owned()).unwrap_or_default();
+    let doc = hover::meaning(look, name, ours).unwrap_or_default();
     let mut one = Completion { kind, detail, doc, ..Completion::plain(name, kind, at.whole()) };
     if at.is_last_on_line() {
         one.insert = snippet::of(name, ours, here, is_block);
@@ -269,8 +277,7 @@ fn all_variables(look: &Look<'_>, here: Inside, at: &Cursor<'_>, lead: usize) ->
     let end = at.offset + u32::try_from(rest).unwrap_or_default() + u32::from(is_closed);
     let replaces = Span { start: from.start, end };
     let written = |name: &str| if is_braced { format!("${{{name}}}") } else { format!("${name}") };
-    let mentions = Mentions::new(look.tree);
-    let own = mentions.defined(NamedKind::Variable, scope_of(here)).into_iter().map(|one| {
+    let own = look.mentions().defined(NamedKind::Variable, scope_of(here)).into_iter().map(|one| {
         let name = spelled(look, one);
         Completion {
             detail: shown(look, one),
@@ -279,8 +286,8 @@ fn all_variables(look: &Look<'_>, here: Inside, at: &Cursor<'_>, lead: usize) ->
     });
     let built_in = variables::built_in(here.is_stream()).into_iter().map(|name| {
         let doc = meanings::variable(name).map(|(en, ko)| match look.language {
-            weir_words::Language::English => en.to_owned(),
-            weir_words::Language::Korean => ko.to_owned(),
+            weir_words::Language::English => hover::escaped(en),
+            weir_words::Language::Korean => hover::escaped(ko),
         });
         let plain = Completion::plain(&written(name), CompletionKind::Variable, replaces);
         Completion { doc: doc.unwrap_or_default(), ..plain }
@@ -289,13 +296,13 @@ fn all_variables(look: &Look<'_>, here: Inside, at: &Cursor<'_>, lead: usize) ->
 }
 
 /// A name as its definition spells it.
-fn spelled(look: &Look<'_>, one: &Mention<'_>) -> String {
+fn spelled(look: &Look<'_>, one: &Mention) -> String {
     String::from_utf8_lossy(one.place.span.of(look.bytes(one.place.file))).into_owned()
 }
 
 /// The head of a definition, for the list.
-fn shown(look: &Look<'_>, one: &Mention<'_>) -> String {
-    hover::code(&String::from_utf8_lossy(look.tree.bytes(&one.statement.at))).trim_matches('`').to_owned()
+fn shown(look: &Look<'_>, one: &Mention) -> String {
+    hover::code(&String::from_utf8_lossy(look.tree.bytes(&one.statement))).trim_matches('`').to_owned()
 }
 
 /// The words that may stand as an argument.
@@ -303,9 +310,6 @@ fn of_argument(look: &Look<'_>, found: &Under, here: Inside, at: &Cursor<'_>, in
     let bytes = look.bytes(at.file);
     let before = found.words(bytes);
     let Some(name) = before.first() else { return Vec::new() };
-    if name == "include" {
-        return files(look, at);
-    }
     let block = found.blocks.last().map_or("", |block| block.name());
     let mut all = names(look, name, here, at, index);
     let positions = arguments(name, block, here.is_stream());
@@ -363,7 +367,6 @@ fn names(look: &Look<'_>, directive: &str, here: Inside, at: &Cursor<'_>, index:
     if rows.is_empty() {
         return Vec::new();
     }
-    let mentions = Mentions::new(look.tree);
     let server = server_around(&look.tree.root, at.file, at.start);
     let mut all = Vec::new();
     for row in rows {
@@ -381,7 +384,7 @@ fn names(look: &Look<'_>, directive: &str, here: Inside, at: &Cursor<'_>, index:
             _ => scope_of(here),
         };
         let (replaces, lead) = spot(row, directive, at, skip, lead);
-        let known = mentions.defined(row.kind, scope);
+        let known = look.mentions().defined(row.kind, scope);
         let fits = known.iter().filter(|one| row.kind != NamedKind::NamedLocation || is_in(one, server));
         all.extend(fits.map(|one| {
             let label = format!("{lead}{}", spelled(look, one));
@@ -425,26 +428,37 @@ fn server_around(statements: &[Statement], file: u32, offset: u32) -> Option<(u3
 }
 
 /// Whether a definition is in a block; without a block, everything is.
-fn is_in(one: &Mention<'_>, block: Option<(u32, Span)>) -> bool {
+fn is_in(one: &Mention, block: Option<(u32, Span)>) -> bool {
     block.is_none_or(|(file, span)| {
-        let at = one.statement.at;
+        let at = one.statement;
         at.file != file || (span.start <= at.span.start && at.span.end <= span.end)
     })
 }
 
-/// The other files of the configuration, relative to its main file.
-fn files(look: &Look<'_>, at: &Cursor<'_>) -> Vec<Completion> {
+/// The files that may be included: those of the directory that is being typed, and those of the configuration. Names are
+/// relative to the main file's directory, as nginx resolves them.
+fn files(look: &Look<'_>, at: &Cursor<'_>, list: &ListBeside<'_>) -> Vec<Completion> {
     let main = look.tree.files.iter().find(|file| !file.is_command_line).map_or("", |file| file.name.as_str());
-    let directory = main.rsplit_once('/').map_or("", |(directory, _)| directory);
+    let home = main.rsplit_once('/').map(|(directory, _)| directory).filter(|home| !home.is_empty());
     let relative = |name: &str| {
-        let inside = name.strip_prefix(directory).and_then(|rest| rest.strip_prefix('/'));
+        let inside = home.and_then(|home| name.strip_prefix(home)?.strip_prefix('/'));
         inside.unwrap_or(name).to_owned()
     };
-    let others = (0..).zip(&look.tree.files).filter(|(index, file)| *index != at.file && !file.is_command_line);
-    others
-        .filter(|(_, file)| file.name != main)
-        .map(|(_, file)| Completion::plain(&relative(&file.name), CompletionKind::File, at.whole()))
-        .collect()
+    let typed = String::from_utf8_lossy(at.typed());
+    let (directory, begun) = typed.rfind('/').map_or(("", &*typed), |slash| typed.split_at(slash + 1));
+    // Hidden files are offered to those who begin their names.
+    let is_shown = |beside: &BesideFile| begun.starts_with('.') || !beside.name.starts_with('.');
+    let mut all: Vec<Completion> = Vec::new();
+    for beside in list(directory).into_iter().filter(is_shown) {
+        let (slash, kind) = if beside.is_folder { ("/", CompletionKind::Folder) } else { ("", CompletionKind::File) };
+        all.push(Completion::plain(&format!("{directory}{}{slash}", beside.name), kind, at.whole()));
+    }
+    let of_tree = look.tree.files.iter().filter(|file| !file.is_command_line);
+    all.extend(of_tree.map(|file| Completion::plain(&relative(&file.name), CompletionKind::File, at.whole())));
+    // A file does not include itself, and none includes the main file.
+    let is_own = |label: &str| [main, look.name(at.file)].iter().any(|own| relative(own) == label || *own == label);
+    all.retain(|one| !is_own(&one.label));
+    all
 }
 
 #[cfg(test)]

@@ -1,17 +1,21 @@
 //! The configuration that a document belongs to: its files, and what of them was not read.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use weir_conf::{At, LoadBounds, Problem, Tree};
+use weir_conf::{At, LineEnd, LineTable, LoadBounds, Problem, Tree};
+use weir_doctor::Target;
+use weir_doctor::guard::{FileGuard, Folder};
+use weir_doctor::view::View;
 use weir_words::Said;
 
 use crate::document::Document;
-use crate::files::{FileGuard, Folder, LoadedFiles, OpenDocuments, SeenFiles, UnreadFile};
-use crate::lines::LineTable;
+use crate::files::{BesideFile, LoadedFiles, OpenDocuments, SeenFiles, UnreadFile, WORKSPACE_BOUNDS, WorkspaceFiles};
+use crate::look::{KeptMentions, Look};
 use crate::part;
+use crate::settings::{LspWish, TargetWish};
 use crate::template::{self, Placeholders};
 
 /// Most statements of one configuration; those of a file count each time it is included.
@@ -38,6 +42,8 @@ pub struct Config {
     /// The tree of a part without these blocks, as `weir doctor` reads it; `None` for a main file. A file has the number that
     /// it has in `tree`, minus [`Config::shift`].
     pub alone: Option<Tree>,
+    /// The directory of relative includes, with a `/` at its end.
+    pub prefix: String,
     /// How many files `tree` has before those of `alone`.
     pub shift: u32,
     /// Whether weir could not read a part of the files.
@@ -54,6 +60,10 @@ pub struct Config {
     pub placeholders: Vec<Placeholders>,
     /// The paths of the files without links, by their names.
     reals: HashMap<String, PathBuf>,
+    /// The names of `tree`.
+    mentions: KeptMentions,
+    /// Whether the tree has a directive that only weir has, once it was asked for.
+    is_weirs_alone: OnceCell<bool>,
     /// The lines of files, once they were asked for.
     lines: RefCell<HashMap<u32, Rc<LineTable>>>,
 }
@@ -141,6 +151,7 @@ impl Config {
             home,
             tree,
             alone,
+            prefix: prefix.to_owned(),
             shift,
             is_unreadable,
             problems,
@@ -149,6 +160,8 @@ impl Config {
             is_incomplete,
             placeholders: kinds,
             reals,
+            mentions: KeptMentions::default(),
+            is_weirs_alone: OnceCell::new(),
             lines,
         }
     }
@@ -158,9 +171,20 @@ impl Config {
         self.alone.as_ref().unwrap_or(&self.tree)
     }
 
+    /// The program that reads it.
+    pub fn target(&self, wish: TargetWish) -> Target {
+        let found = || Target::is_weirs_alone(&View::new(self.own()));
+        wish.of(|| *self.is_weirs_alone.get_or_init(found))
+    }
+
+    /// A look at its tree for a reader with these wishes.
+    pub fn look(&self, wish: &LspWish) -> Look<'_> {
+        Look::kept(&self.tree, self.mentions.clone(), self.target(wish.target), wish.language)
+    }
+
     /// The lines of a file.
     pub fn lines(&self, file: u32) -> Rc<LineTable> {
-        let made = || Rc::new(LineTable::of(self.bytes(file)));
+        let made = || Rc::new(LineTable::of(self.bytes(file), LineEnd::Any));
         self.lines.borrow_mut().entry(file).or_insert_with(made).clone()
     }
 
@@ -208,10 +232,24 @@ fn load(
     own: &[(&str, &[u8])],
     is_part: bool,
 ) -> (SeenFiles, Tree, Vec<Problem>) {
-    let LoadFrom { documents, folders, root } = *from;
-    let guard = FileGuard { documents, folders, root, conf_prefix: prefix, own, is_part, seen: SeenFiles::default() };
-    let (tree, problems) = weir_conf::load_within(&guard, main, prefix, &is_opaque, BOUNDS);
-    (guard.seen, tree, problems)
+    let files = from.files(prefix, own, is_part);
+    let (tree, problems) = weir_conf::load_within(&files, main, prefix, &is_opaque, BOUNDS);
+    (files.seen, tree, problems)
+}
+
+impl<'w> LoadFrom<'w> {
+    /// The files of a configuration, of which nothing was read yet.
+    fn files(&self, prefix: &'w str, own: &'w [(&'w str, &'w [u8])], is_part: bool) -> WorkspaceFiles<'w> {
+        let LoadFrom { documents, folders, root } = *self;
+        let guard = FileGuard::new(folders.iter().chain(root).cloned().collect(), WORKSPACE_BOUNDS);
+        let seen = SeenFiles::default();
+        WorkspaceFiles { documents, folders, root, conf_prefix: prefix, own, is_part, guard, seen }
+    }
+
+    /// The entries of a directory beside the configuration's main file, as an `include` names it.
+    pub fn beside(&self, config: &'w Config, directory: &str) -> Vec<BesideFile> {
+        self.files(&config.prefix, &[], config.alone.is_some()).beside(directory)
+    }
 }
 
 /// The includes whose files count as empty.

@@ -1,38 +1,28 @@
-//! The guard of all reading: an implementation of `conf`'s `Files` for files that strangers wrote.
+//! The files of a workspace: an implementation of `conf`'s `Files` over the open documents and the guard of `doctor`.
 //!
-//! Open documents come first. From the disk it reads only regular files whose real path is inside a folder of the workspace or
-//! of `--root`, within the bounds of this file. Everything else is refused by name. An absolute include outside of the
-//! workspace is no error of the file: it counts as empty, and weir tells that it was not read.
+//! Open documents come first. From the disk come only files that the guard reads, in a folder of the workspace or of `--root`.
+//! Everything else is refused by name. An absolute include outside of the workspace is no error of the file: it counts as
+//! empty, and weir tells that it was not read.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io::{self, Read};
-use std::path::{Component, Path, PathBuf};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use weir_conf::{Files, glob};
+use weir_conf::Files;
+use weir_doctor::guard::{FileGuard, FileRefusal, Folder, GuardBounds, GuardError, above_wildcards, without_dots};
 use weir_words::{Said, say};
 
 use crate::document::Document;
 use crate::texts;
 
-/// Most bytes of one file.
-pub const FILE_BYTES_MAX: u64 = 4 << 20;
+/// The bounds of one configuration.
+pub const WORKSPACE_BOUNDS: GuardBounds =
+    GuardBounds { file_bytes: 4 << 20, all_bytes: 32 << 20, files: 2_000, names: 10_000, directories: 2_000 };
 
-/// Most files of one configuration.
-pub const CONFIG_FILES_MAX: usize = 2_000;
-
-/// Most bytes of the files of one configuration.
-pub const CONFIG_BYTES_MAX: u64 = 32 << 20;
-
-/// Most names of one directory.
-pub const NAMES_MAX: usize = 10_000;
-
-/// Most directories that the patterns of one configuration may list.
-pub const DIRECTORIES_MAX: usize = 2_000;
-
-/// Directories of the kernel: a file there may have no end.
-const OF_KERNEL: [&str; 3] = ["/proc", "/sys", "/dev"];
+/// Most entries of a directory that are offered for an include; a directory with more names than the guard lists has none.
+pub const BESIDE_MAX: usize = 500;
 
 /// Names of files that nginx's packages bring. They define no name that another file uses.
 const SHIPPED: [&str; 9] = [
@@ -50,28 +40,6 @@ const SHIPPED: [&str; 9] = [
 /// The directory of nginx.conf on a machine. A workspace often has its content in another place.
 const USUAL: &str = "/etc/nginx/";
 
-/// A folder that may be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Folder {
-    /// As the client names it.
-    pub path: PathBuf,
-    /// Without links.
-    pub real: PathBuf,
-}
-
-impl Folder {
-    /// A folder of the disk; `None` if there is none.
-    pub fn of(path: &Path) -> Option<Folder> {
-        let real = fs::canonicalize(path).ok()?;
-        real.is_dir().then(|| Folder { path: path.to_path_buf(), real })
-    }
-
-    /// Whether a path, with or without links, is inside.
-    fn holds(&self, path: &Path) -> bool {
-        path.starts_with(&self.path) || path.starts_with(&self.real)
-    }
-}
-
 /// The open documents by their paths.
 pub trait OpenDocuments {
     /// The document with this path, as the client names it.
@@ -85,7 +53,7 @@ pub trait OpenDocuments {
 }
 
 /// The files that one load of a configuration may read.
-pub struct FileGuard<'w> {
+pub struct WorkspaceFiles<'w> {
     /// The open documents.
     pub documents: &'w dyn OpenDocuments,
     /// The folders of the workspace.
@@ -98,6 +66,8 @@ pub struct FileGuard<'w> {
     pub own: &'w [(&'w str, &'w [u8])],
     /// Whether the configuration is a part, whose directory of relative includes weir has guessed.
     pub is_part: bool,
+    /// The folders and the root, and what of them was read.
+    pub guard: FileGuard,
     /// The files that this load has seen.
     pub seen: SeenFiles,
 }
@@ -105,15 +75,21 @@ pub struct FileGuard<'w> {
 /// The files that one load has seen.
 #[derive(Default)]
 pub struct SeenFiles {
-    files: Cell<usize>,
-    bytes: Cell<u64>,
-    directories: Cell<usize>,
     /// The files of the disk and the documents, by their names in the configuration, without links.
     reals: RefCell<HashMap<String, PathBuf>>,
     /// Names that were refused, with the reason.
     refused: RefCell<Vec<(String, Said)>>,
     /// Names and patterns that count as empty.
     unread: RefCell<Vec<UnreadFile>>,
+}
+
+/// An entry of a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BesideFile {
+    /// Its name.
+    pub name: String,
+    /// Whether it is a directory.
+    pub is_folder: bool,
 }
 
 /// A name or a pattern of an include that counts as empty.
@@ -153,7 +129,7 @@ enum Place {
     Outside,
 }
 
-impl FileGuard<'_> {
+impl WorkspaceFiles<'_> {
     /// The place of an absolute name.
     fn place(&self, name: &str) -> Place {
         let path = without_dots(Path::new(name));
@@ -166,20 +142,28 @@ impl FileGuard<'_> {
         let beside = path.strip_prefix(USUAL).ok().map(|rest| Path::new(self.conf_prefix).join(rest));
         match beside {
             // The directory of a pattern ends here, too.
-            Some(beside) if self.is_inside(&beside) && fs::symlink_metadata(&beside).is_ok() => Place::Disk(beside),
+            Some(beside) if self.guard.names_inside(&beside) && fs::symlink_metadata(&beside).is_ok() => {
+                Place::Disk(beside)
+            }
             _ => Place::Outside,
         }
     }
 
-    fn is_inside(&self, path: &Path) -> bool {
-        self.folders.iter().chain(self.root).any(|folder| folder.holds(path))
-    }
-
-    /// Keeps the reason, and makes an error of it.
-    fn refuse<T>(&self, name: &str, why: Said) -> io::Result<T> {
+    /// Keeps the reason why something is refused, and makes an error of it.
+    fn refuse(&self, name: &str, refusal: FileRefusal) -> io::Error {
+        let GuardBounds { file_bytes, all_bytes, files, names, directories } = self.guard.bounds();
+        let why = match refusal {
+            FileRefusal::Outside => say!(texts::LINK_OUT, name),
+            FileRefusal::OfKernel => say!(texts::OF_KERNEL, name),
+            FileRefusal::NotRegular => say!(texts::NOT_REGULAR, name),
+            FileRefusal::TooLarge => say!(texts::FILE_TOO_LARGE, name, file_bytes),
+            FileRefusal::TooManyFiles => say!(texts::TOO_MANY_FILES, name, files),
+            FileRefusal::TooManyBytes => say!(texts::TOO_MANY_BYTES, name, all_bytes),
+            FileRefusal::TooManyNames => say!(texts::TOO_MANY_NAMES, name, names, directories),
+        };
         let error = io::Error::other(why.en().to_owned());
         self.seen.refused.borrow_mut().push((name.to_owned(), why));
-        Err(error)
+        error
     }
 
     /// Counts a name as empty.
@@ -188,61 +172,39 @@ impl FileGuard<'_> {
         self.seen.unread.borrow_mut().push(UnreadFile { name: name.to_owned(), why, is_harmless });
     }
 
-    fn count(&self, name: &str, bytes: u64) -> io::Result<()> {
-        let seen = &self.seen;
-        if seen.files.get() >= CONFIG_FILES_MAX {
-            return self.refuse(name, say!(texts::TOO_MANY_FILES, name, CONFIG_FILES_MAX));
-        }
-        if seen.bytes.get().saturating_add(bytes) > CONFIG_BYTES_MAX {
-            return self.refuse(name, say!(texts::TOO_MANY_BYTES, name, CONFIG_BYTES_MAX));
-        }
-        seen.files.set(seen.files.get() + 1);
-        seen.bytes.set(seen.bytes.get() + bytes);
-        Ok(())
+    fn keep(&self, name: &str, real: PathBuf) {
+        self.seen.reals.borrow_mut().insert(name.to_owned(), real);
+    }
+
+    fn count(&self, name: &str, bytes: usize) -> io::Result<()> {
+        self.guard.count(bytes as u64).map_err(|refusal| self.refuse(name, refusal))
     }
 
     fn open(&self, name: &str, document: &Document, real: PathBuf) -> io::Result<Vec<u8>> {
-        self.count(name, document.bytes.len() as u64)?;
+        self.count(name, document.bytes.len())?;
         if let Some(why) = &document.refusal {
             self.leave(name, why.clone());
         }
-        self.seen.reals.borrow_mut().insert(name.to_owned(), real);
+        self.keep(name, real);
         Ok(document.bytes.clone())
     }
 
     /// A file of the disk: `name` is its name in the configuration.
     fn of_disk(&self, name: &str, path: &Path) -> io::Result<Vec<u8>> {
-        let real = match fs::canonicalize(path) {
-            Ok(real) => real,
-            Err(error) => return self.missing(name, error),
+        let refused = |error: GuardError| match error {
+            GuardError::System(error) => error,
+            GuardError::Refused(refusal) => self.refuse(name, refusal),
         };
-        if !self.folders.iter().chain(self.root).any(|folder| real.starts_with(&folder.real)) {
-            return self.refuse(name, say!(texts::LINK_OUT, name));
-        }
+        let real = match self.guard.real(path) {
+            Ok(real) => real,
+            Err(GuardError::System(error)) => return self.missing(name, error),
+            Err(error) => return Err(refused(error)),
+        };
         if let Some(document) = self.documents.of_real(&real) {
             return self.open(name, document, real);
         }
-        if OF_KERNEL.iter().any(|directory| real.starts_with(directory)) {
-            return self.refuse(name, say!(texts::OF_KERNEL, name));
-        }
-        let facts = fs::metadata(&real)?;
-        if facts.is_dir() {
-            return Err(io::Error::from_raw_os_error(IS_A_DIRECTORY));
-        }
-        if !facts.is_file() {
-            return self.refuse(name, say!(texts::NOT_REGULAR, name));
-        }
-        if facts.len() > FILE_BYTES_MAX {
-            return self.refuse(name, say!(texts::FILE_TOO_LARGE, name, FILE_BYTES_MAX));
-        }
-        self.count(name, facts.len())?;
-        let mut bytes = Vec::new();
-        // The file may have grown since.
-        File::open(&real)?.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > FILE_BYTES_MAX {
-            return self.refuse(name, say!(texts::FILE_TOO_LARGE, name, FILE_BYTES_MAX));
-        }
-        self.seen.reals.borrow_mut().insert(name.to_owned(), real);
+        let bytes = self.guard.read_real(&real).map_err(refused)?;
+        self.keep(name, real);
         Ok(bytes)
     }
 
@@ -260,30 +222,36 @@ impl FileGuard<'_> {
         Ok(Vec::new())
     }
 
-    /// The names in a directory. An error says that there are too many.
-    fn list(&self, directory: &str) -> Result<Vec<String>, ()> {
-        let seen = &self.seen.directories;
-        if seen.get() >= DIRECTORIES_MAX {
-            return Err(());
-        }
-        seen.set(seen.get() + 1);
+    /// The names in a directory, those of open documents included.
+    fn list(&self, directory: &str) -> Result<Vec<String>, GuardError> {
         let mut names = self.documents.names_in(directory);
-        let Place::Disk(path) = self.place(directory) else { return Ok(names) };
-        let real = fs::canonicalize(&path).unwrap_or_default();
-        let is_allowed = self.folders.iter().chain(self.root).any(|folder| real.starts_with(&folder.real));
-        if !is_allowed || OF_KERNEL.iter().any(|kernel| real.starts_with(kernel)) {
-            return Ok(names);
-        }
-        let Ok(entries) = fs::read_dir(&real) else { return Ok(names) };
-        for (number, entry) in entries.flatten().enumerate() {
-            if number >= NAMES_MAX {
-                return Err(());
+        if let Place::Disk(path) = self.place(directory) {
+            match self.guard.list(&path) {
+                Err(GuardError::Refused(FileRefusal::TooManyNames)) => return Err(FileRefusal::TooManyNames.into()),
+                // A directory that may not be read has no names.
+                found => names.extend(found.unwrap_or_default()),
             }
-            names.extend(entry.file_name().into_string());
         }
         names.sort_unstable();
         names.dedup();
         Ok(names)
+    }
+
+    /// The entries of a directory that a relative or an absolute name means, at most [`BESIDE_MAX`]. A name that leads out of the
+    /// workspace is left out.
+    pub fn beside(&self, directory: &str) -> Vec<BesideFile> {
+        let prefix = if directory.starts_with('/') { "" } else { self.conf_prefix };
+        let full = format!("{prefix}{directory}");
+        let Place::Disk(path) = self.place(&full) else { return Vec::new() };
+        let names = self.list(&full).unwrap_or_default();
+        let entry = |name: String| {
+            let is_open = self.documents.named(&format!("{full}{name}")).is_some();
+            let real = self.guard.real(&path.join(&name)).ok();
+            let is_folder = real.as_ref().is_some_and(|real| real.is_dir());
+            let is_file = is_open || real.as_ref().is_some_and(|real| real.is_file());
+            (is_folder || is_file).then_some(BesideFile { name, is_folder })
+        };
+        names.into_iter().take(BESIDE_MAX).filter_map(entry).collect()
     }
 
     fn exists(&self, name: &str) -> bool {
@@ -291,13 +259,10 @@ impl FileGuard<'_> {
     }
 }
 
-/// The number of the error `Is a directory`.
-const IS_A_DIRECTORY: i32 = 21;
-
-impl Files for FileGuard<'_> {
+impl Files for WorkspaceFiles<'_> {
     fn read(&self, name: &str) -> io::Result<Vec<u8>> {
         if let Some((_, bytes)) = self.own.iter().find(|(own, _)| *own == name) {
-            self.count(name, bytes.len() as u64)?;
+            self.count(name, bytes.len())?;
             return Ok(bytes.to_vec());
         }
         if let Some(document) = self.documents.named(name) {
@@ -313,37 +278,11 @@ impl Files for FileGuard<'_> {
     }
 
     fn glob(&self, pattern: &str) -> io::Result<Vec<String>> {
-        // The directory above the first component with a wildcard.
-        let fixed: Vec<&str> = pattern.split('/').take_while(|component| !glob::is_pattern(component)).collect();
-        if let Place::Outside = self.place(&fixed.join("/")) {
+        if let Place::Outside = self.place(&above_wildcards(pattern)) {
             self.leave(pattern, say!(texts::OUTSIDE, pattern));
             return Ok(Vec::new());
         }
-        let is_over = Cell::new(false);
-        let list = |directory: &str| -> io::Result<Vec<String>> {
-            let found = self.list(directory);
-            is_over.set(is_over.get() || found.is_err());
-            Ok(found.unwrap_or_default())
-        };
-        let found = glob::expand(pattern, &list, &|path| self.exists(path));
-        match is_over.get() || found.len() > CONFIG_FILES_MAX {
-            true => self.refuse(pattern, say!(texts::TOO_MANY_NAMES, pattern, NAMES_MAX, DIRECTORIES_MAX)),
-            false => Ok(found),
-        }
+        let found = self.guard.expand(pattern, &|directory| self.list(directory), &|path| self.exists(path));
+        found.map_err(|refusal| self.refuse(pattern, refusal))
     }
-}
-
-/// A path without `.` and `..`, by its text alone.
-pub fn without_dots(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::ParentDir => {
-                plain.pop();
-            }
-            Component::CurDir => {}
-            other => plain.push(other),
-        }
-    }
-    plain
 }

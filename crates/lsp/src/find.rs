@@ -6,9 +6,10 @@ use weir_conf::edit::Edit;
 use weir_conf::{Span, Tree};
 use weir_words::{Said, said};
 
-use crate::look::{FilePlace, Look};
+use crate::look::Look;
 use crate::mentions::{Mention, Mentions, NameKey, NameScope};
 use crate::names::{NamedKind, ZONES, is_variable_byte};
+use crate::place::FilePlace;
 use crate::under::under;
 use crate::variables;
 
@@ -20,11 +21,7 @@ const ROUNDS_MAX: usize = 1_000;
 
 /// The places that define the name at this offset; for an `include`, the beginnings of its files.
 pub fn definitions(look: &Look<'_>, file: u32, offset: u32) -> Vec<FilePlace> {
-    definitions_among(look, &Mentions::new(look.tree), file, offset)
-}
-
-/// The same, with the names of the tree at hand.
-pub fn definitions_among(look: &Look<'_>, mentions: &Mentions<'_>, file: u32, offset: u32) -> Vec<FilePlace> {
+    let mentions = look.mentions();
     let hits = mentions.at(file, offset);
     if hits.is_empty() {
         return included(look, file, offset);
@@ -42,11 +39,7 @@ fn included(look: &Look<'_>, file: u32, offset: u32) -> Vec<FilePlace> {
 
 /// The places that use the name at this offset, and with `with_definition` those that define it, too.
 pub fn references(look: &Look<'_>, file: u32, offset: u32, with_definition: bool) -> Vec<FilePlace> {
-    references_among(&Mentions::new(look.tree), file, offset, with_definition)
-}
-
-/// The same, with the names of the tree at hand.
-pub fn references_among(mentions: &Mentions<'_>, file: u32, offset: u32, with_definition: bool) -> Vec<FilePlace> {
+    let mentions = look.mentions();
     let mut places = Vec::new();
     for hit in mentions.at(file, offset) {
         let key = hit.key();
@@ -62,9 +55,7 @@ pub fn references_among(mentions: &Mentions<'_>, file: u32, offset: u32, with_de
 /// # Errors
 /// There is no name, or the name is not the configuration's own.
 pub fn prepare_rename(look: &Look<'_>, file: u32, offset: u32) -> Result<FilePlace, Said> {
-    let mentions = Mentions::new(look.tree);
-    let hit = renamed(look, &mentions, file, offset)?;
-    Ok(hit.place)
+    Ok(renamed(look, file, offset)?.place)
 }
 
 /// The edits that give the name at this offset a new name in all files. A `$` or `@` before the new name is left out.
@@ -72,14 +63,13 @@ pub fn prepare_rename(look: &Look<'_>, file: u32, offset: u32) -> Result<FilePla
 /// # Errors
 /// There is no name, the name is not the configuration's own, or nginx would refuse or confuse the new one.
 pub fn rename(look: &Look<'_>, file: u32, offset: u32, new: &str) -> Result<Vec<Edit>, Said> {
-    let mentions = Mentions::new(look.tree);
-    let hit = renamed(look, &mentions, file, offset)?;
-    let kind = hit.kind;
+    let mentions = look.mentions();
+    let kind = renamed(look, file, offset)?.kind;
     let new = bare(kind, new);
     check(kind, new)?;
-    let keys = together(&mentions, file, offset);
+    let keys = together(mentions, file, offset);
     for key in &keys {
-        is_free(look, &mentions, key, new)?;
+        is_free(look, key, new)?;
     }
     let places = in_order(keys.iter().flat_map(|key| mentions.of(key)).map(|one| one.place));
     let edit = |place: &FilePlace| Edit { file: place.file, span: place.span, with: new.as_bytes().to_vec() };
@@ -87,12 +77,8 @@ pub fn rename(look: &Look<'_>, file: u32, offset: u32, new: &str) -> Result<Vec<
 }
 
 /// The mention at this offset, if its name can have another one.
-fn renamed<'m, 't>(
-    look: &Look<'_>,
-    mentions: &'m Mentions<'t>,
-    file: u32,
-    offset: u32,
-) -> Result<&'m Mention<'t>, Said> {
+fn renamed<'l>(look: &'l Look<'_>, file: u32, offset: u32) -> Result<&'l Mention, Said> {
+    let mentions = look.mentions();
     let hits = mentions.at(file, offset);
     // A use outside of all servers is a use in each of them, too.
     let defined = hits.iter().find(|hit| mentions.is_defined(&hit.key()));
@@ -125,7 +111,7 @@ fn renamed<'m, 't>(
 
 /// All names that must change together with the one at this offset. A file that is included twice may have one place for
 /// two names.
-fn together(mentions: &Mentions<'_>, file: u32, offset: u32) -> Vec<NameKey> {
+fn together(mentions: &Mentions, file: u32, offset: u32) -> Vec<NameKey> {
     let mut known: HashSet<NameKey> = HashSet::new();
     let hits = mentions.at(file, offset).into_iter().map(Mention::key);
     let mut keys: Vec<NameKey> = hits.filter(|key| known.insert(key.clone())).collect();
@@ -193,7 +179,8 @@ fn check(kind: NamedKind, new: &str) -> Result<(), Said> {
 }
 
 /// Whether nothing else has the new name.
-fn is_free(look: &Look<'_>, mentions: &Mentions<'_>, key: &NameKey, new: &str) -> Result<(), Said> {
+fn is_free(look: &Look<'_>, key: &NameKey, new: &str) -> Result<(), Said> {
+    let mentions = look.mentions();
     let (kind, scope, old) = key;
     let name = if kind.ignores_case() { new.to_ascii_lowercase() } else { new.to_owned() };
     if name == *old {
@@ -250,7 +237,7 @@ mod tests {
     use weir_words::Language;
 
     fn look(tree: &Tree) -> Look<'_> {
-        Look { tree, target: Target::Weir, language: Language::English }
+        Look::new(tree, Target::Weir, Language::English)
     }
 
     /// The file and the offset of the first `|` of some texts, and the tree of the texts without it.

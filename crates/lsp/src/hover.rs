@@ -8,7 +8,7 @@ mod force;
 mod name;
 mod text;
 
-pub use text::{Hovered, code};
+pub use text::{Hovered, code, escaped, plain};
 
 use weir_conf::Span;
 use weir_doctor::defaults::{DEFAULTS, Default as DefaultRow};
@@ -20,7 +20,6 @@ use weir_words::{Language, Said, said};
 use crate::arguments::{arguments, kind_of};
 use crate::inside::{Inside, inside, of_nginx, of_weir, of_weir_anywhere};
 use crate::look::Look;
-use crate::mentions::Mentions;
 use crate::under::{Under, UnderKind, decoded, under};
 use crate::{korean, meanings, value};
 
@@ -42,8 +41,7 @@ pub fn hover(look: &Look<'_>, file: u32, offset: u32) -> Option<Hovered> {
             Some(Hovered { span: found.word, markdown })
         }
         UnderKind::Name | UnderKind::Argument(_) | UnderKind::Raw => {
-            let mentions = Mentions::new(look.tree);
-            let named = || name::hover(look, &mentions, file, offset);
+            let named = || name::hover(look, file, offset);
             let valued = || {
                 let markdown = argument(look, &found, here, file)?;
                 Some(Hovered { span: found.word, markdown })
@@ -67,7 +65,7 @@ fn directive(look: &Look<'_>, found: &Under, here: Inside, file: u32) -> Option<
         (None, None) => return None,
     };
     let mut parts = vec![format!("**{name}** — {contexts}")];
-    parts.extend(meaning(look, &name, ours).map(|said| said.say(look.language).to_owned()));
+    parts.extend(meaning(look, &name, ours));
     parts.extend(absence(look, ours, theirs));
     let is_here = here.context().0 == 0 || ours.is_none_or(|ours| ours.contexts.meets(here.context()));
     if !is_here {
@@ -104,18 +102,24 @@ fn place_name(here: Inside) -> String {
     if here.nginx.is_empty() { here.context().to_string() } else { here.nginx.to_owned() }
 }
 
-/// The sentence of a directive in its table.
-pub fn meaning(look: &Look<'_>, name: &str, ours: Option<&Directive>) -> Option<Said> {
-    let in_korean = |english: &'static str| korean::doc(english).unwrap_or(english);
-    match ours {
-        Some(ours) if ours.idle => {
-            let reason = Said::of_both(ours.doc, in_korean(ours.doc));
-            Some(said!("weir ignores it: ", "weir는 무시합니다: ") + reason + Said::of_both(".", "."))
-        }
-        Some(ours) => Some(Said::of_both(ours.doc, in_korean(ours.doc))),
-        None => meanings::nginx_only(name).map(|(en, ko)| Said::of_both(en, ko)),
-    }
-    .filter(|said| !said.say(look.language).is_empty())
+/// What the sentences of the tables about directives without effect begin with, in English and in Korean.
+const NO_EFFECT: (&str, &str) = ("No effect: ", "효과가 없습니다. ");
+
+/// The sentence of a directive in its table, as Markdown.
+pub fn meaning(look: &Look<'_>, name: &str, ours: Option<&Directive>) -> Option<String> {
+    let Some(ours) = ours else {
+        let (en, ko) = meanings::nginx_only(name)?;
+        return Some(escaped(Said::of_both(en, ko).say(look.language)));
+    };
+    let (en, ko) = (ours.doc, korean::doc(ours.doc).unwrap_or(ours.doc));
+    let reason = (en.strip_prefix(NO_EFFECT.0), ko.strip_prefix(NO_EFFECT.1).unwrap_or(ko));
+    let said = match reason {
+        // The reader may use nginx, where the directive has an effect.
+        (Some(en), ko) => Said::of_both(format!("weir ignores it: {en}"), format!("weir는 무시합니다: {ko}")),
+        (None, _) if ours.idle => Said::of_both(format!("weir ignores it: {en}."), format!("weir는 무시합니다: {ko}.")),
+        (None, _) => Said::of_both(en, ko),
+    };
+    Some(escaped(said.say(look.language))).filter(|text| !text.is_empty())
 }
 
 /// For a directive that weir lacks: its origin, and the remedy.
@@ -130,7 +134,7 @@ fn absence(look: &Look<'_>, ours: Option<&Directive>, theirs: Option<&NginxDirec
         Target::Weir => said!(" weir refuses it: {}.", " weir는 거부합니다: {}.", theirs.remedy()),
         Target::Nginx(_) => Said::default(),
     };
-    Some(format!("{origin}{}", refused.say(look.language)))
+    Some(escaped(&format!("{origin}{}", refused.say(look.language))))
 }
 
 /// The defaults of a directive in weir and in nginx.
@@ -191,7 +195,8 @@ fn default_line(
         }
     };
     if let Some(row) = row.filter(|row| !row.note.en.is_empty()) {
-        let note = Said::of_both(format!(" Note: {}.", row.note.en), format!(" 참고: {}", row.note.ko));
+        let [en, ko] = [row.note.en, row.note.ko].map(escaped);
+        let note = Said::of_both(format!(" Note: {en}."), format!(" 참고: {ko}"));
         line += note;
     }
     let line = line.trimmed();
@@ -287,7 +292,7 @@ mod tests {
     fn shown_for(text: &str, target: Target, language: Language) -> String {
         let offset = u32::try_from(text.find('|').expect("a |")).unwrap();
         let tree = tree(&[("/n", &text.replacen('|', "", 1))]);
-        let look = Look { tree: &tree, target, language };
+        let look = Look::new(&tree, target, language);
         hover(&look, 0, offset).map(|found| found.markdown).unwrap_or_default()
     }
 
@@ -318,10 +323,36 @@ mod tests {
         assert_eq!(shown("http { nothing_|such 5; }"), "");
     }
 
+    /// A sentence of the tables has signs that mean something in Markdown.
+    #[test]
+    fn sentences_of_tables_are_shown_as_they_are() {
+        holds("http { gzip_ty|pes a; }", &["\\* for all"]);
+        holds("http { types_hash_max_|size 1; }", &["weir ignores it: weir sizes its tables itself."]);
+        for directive in weir_edge::family::ALL.known.directives() {
+            for language in [Language::English, Language::Korean] {
+                let tree = tree(&[("/n", "")]);
+                let shown = meaning(&Look::new(&tree, Target::Weir, language), directive.name, Some(directive));
+                let shown = shown.unwrap_or_default();
+                let is_twice = shown.contains("No effect") || shown.contains("..") && !shown.contains("...");
+                assert!(!shown.is_empty() && !is_twice, "{}: {shown}", directive.name);
+                // Outside of code, no sign is left that could begin markup.
+                let text: String = shown.split('`').step_by(2).collect();
+                let bare = text.replace("\\*", "").replace("\\<", "").replace("\\[", "").replace("\\|", "");
+                assert!(!bare.contains(['*', '<', '[', '|']), "{}: {shown}", directive.name);
+            }
+        }
+    }
+
+    #[test]
+    fn names_of_blocks_and_files_are_shown_as_they_are() {
+        let text = "server {\n location ~ ^/<a>*$ {\n gzip on;\n if ($x) { gz|ip off; } } }";
+        holds(text, &["replaces `gzip on` of location ~ ^/\\<a\\>\\*$ (/n:3)"]);
+    }
+
     #[test]
     fn an_include_names_its_files() {
         let tree = tree(&[("/n", "http { include /a; }"), ("/a", "gzip on;")]);
-        let look = Look { tree: &tree, target: Target::Weir, language: Language::English };
+        let look = Look::new(&tree, Target::Weir, Language::English);
         let found = hover(&look, 0, 9).expect("an answer");
         assert!(found.markdown.contains("**include**") && found.markdown.ends_with("- `/a`"), "{}", found.markdown);
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  client ──stdin──► reader thread ──Inbox──► worker: LspSession ──Outbox──stdout──► client
-//!                                              │ documents over files (FileGuard)
+//!                                              │ documents over files (WorkspaceFiles)
 //!                                              ▼
 //!                                    Config { tree } ─► check, actions, features
 //! ```
@@ -16,13 +16,13 @@
 //!   JSON-RPC
 //! - `session`, `requests`: the state of one client and its notifications; the answers of requests
 //! - `settings`, `client`: the wishes of the user; the abilities of the client
-//! - `document`, `lines`, `uri`: the text of an open file; offsets and positions; names of files
-//! - `workspace`, `files`, `scan`: open documents over the disk; the guard of all reading; the search for main files
+//! - `document`, `uri`: the text of an open file; names of files
+//! - `workspace`, `files`, `scan`: open documents over the disk; the files that are read; the search for main files
 //! - `config`, `part`, `template`: the configuration that a document belongs to; a file that is a part; placeholders
 //! - `check`, `publish`, `actions`, `changes`: diagnostics and who gets them; code actions; new bytes of files as edits
 //! - `answer`: the JSON of the features
-//! - `look`, `under`, `inside`: the configuration of a request; the statement and the blocks at an offset, also of
-//!   half-written text; the directives that a block may hold
+//! - `look`, `place`, `under`, `inside`: the configuration of a request; bytes of its files; the statement and the blocks
+//!   at an offset, also of half-written text; the directives that a block may hold
 //! - `names`, `mentions`, `variables`: which argument has a name of which kind; all places of names in a tree; the
 //!   variables that every configuration has
 //! - `arguments`: the words that directives take (`arguments.txt`)
@@ -51,13 +51,13 @@ mod inbox;
 pub mod inside;
 pub mod korean;
 pub mod layout;
-mod lines;
 pub mod look;
 pub mod meanings;
 pub mod mentions;
 pub mod names;
 pub mod outline;
 mod part;
+pub mod place;
 mod publish;
 mod requests;
 mod rpc;

@@ -7,13 +7,13 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
-use weir_conf::{Span, Statement, Tree, Word};
+use weir_conf::{At, Span, Statement, Tree, Word};
 
 use crate::inside::DATA_BLOCKS;
-use crate::look::FilePlace;
 use crate::names::{
     self, MentionRole, NameForm, NamedKind, carrier, groups, is_variable_byte, pattern_in, rows_of, variables,
 };
+use crate::place::FilePlace;
 use crate::under::is_opaque;
 
 /// Most mentions of one configuration; those behind them are not found.
@@ -38,7 +38,7 @@ pub enum NameScope {
 
 /// A name where it stands.
 #[derive(Clone, Debug)]
-pub struct Mention<'t> {
+pub struct Mention {
     /// Its kind.
     pub kind: NamedKind,
     /// Where it is valid.
@@ -51,14 +51,14 @@ pub struct Mention<'t> {
     pub place: FilePlace,
     /// First byte of what introduces the name (`$`, `${`, `@`), or of the name.
     pub lead: u32,
-    /// The statement.
-    pub statement: &'t Statement,
+    /// The place of the statement; [`statement_at`] finds it.
+    pub statement: At,
 }
 
 /// A name with its kind and scope.
 pub type NameKey = (NamedKind, NameScope, String);
 
-impl Mention<'_> {
+impl Mention {
     /// The name with its kind and scope.
     pub fn key(&self) -> NameKey {
         (self.kind, self.scope, self.name.clone())
@@ -67,15 +67,15 @@ impl Mention<'_> {
 
 /// All names of a configuration.
 #[derive(Default)]
-pub struct Mentions<'t> {
+pub struct Mentions {
     /// In the order of the tree.
-    pub all: Vec<Mention<'t>>,
+    pub all: Vec<Mention>,
     by_name: HashMap<NameKey, Vec<u32>>,
 }
 
-impl<'t> Mentions<'t> {
+impl Mentions {
     /// Finds them.
-    pub fn new(tree: &'t Tree) -> Mentions<'t> {
+    pub fn new(tree: &Tree) -> Mentions {
         let mut reader = Reader { tree, found: Vec::new(), servers: 0, carriers: Vec::new(), values: HashMap::new() };
         let outside = Surroundings { block: "", scope: NameScope::Http, server: None };
         reader.statements(&tree.root, outside);
@@ -90,26 +90,25 @@ impl<'t> Mentions<'t> {
     }
 
     /// The mentions at an offset of a file. A file that is included twice may have several.
-    pub fn at(&self, file: u32, offset: u32) -> Vec<&Mention<'t>> {
-        let covers = |mention: &&Mention<'t>| {
+    pub fn at(&self, file: u32, offset: u32) -> Vec<&Mention> {
+        let covers = |mention: &&Mention| {
             mention.place.file == file && mention.lead <= offset && offset <= mention.place.span.end
         };
-        let found: Vec<&Mention<'t>> = self.all.iter().filter(covers).collect();
+        let found: Vec<&Mention> = self.all.iter().filter(covers).collect();
         // Between two names, the one that begins here is meant.
-        let begins: Vec<&Mention<'t>> =
-            found.iter().copied().filter(|mention| offset < mention.place.span.end).collect();
+        let begins: Vec<&Mention> = found.iter().copied().filter(|mention| offset < mention.place.span.end).collect();
         if begins.is_empty() { found } else { begins }
     }
 
     /// All mentions of a name.
-    pub fn of(&self, key: &NameKey) -> impl Iterator<Item = &Mention<'t>> {
+    pub fn of(&self, key: &NameKey) -> impl Iterator<Item = &Mention> {
         let list = self.by_name.get(key).map_or(&[][..], Vec::as_slice);
         list.iter().filter_map(|index| self.all.get(*index as usize))
     }
 
     /// The definitions of a name. If blocks share a thing by its name, the first of them.
-    pub fn definitions(&self, key: &NameKey) -> Vec<&Mention<'t>> {
-        let defines: Vec<&Mention<'t>> = self.of(key).filter(|one| one.role == MentionRole::Defines).collect();
+    pub fn definitions(&self, key: &NameKey) -> Vec<&Mention> {
+        let defines: Vec<&Mention> = self.of(key).filter(|one| one.role == MentionRole::Defines).collect();
         if !defines.is_empty() {
             return defines;
         }
@@ -122,9 +121,9 @@ impl<'t> Mentions<'t> {
     }
 
     /// The names of a kind that are valid in a scope, each once, as their definition spells them.
-    pub fn defined(&self, kind: NamedKind, scope: NameScope) -> Vec<&Mention<'t>> {
+    pub fn defined(&self, kind: NamedKind, scope: NameScope) -> Vec<&Mention> {
         let mut seen = HashSet::new();
-        let is_such = |one: &&Mention<'t>| {
+        let is_such = |one: &&Mention| {
             let fits = one.scope == scope || (kind == NamedKind::NamedLocation && scope == NameScope::EachServer);
             one.kind == kind && one.role != MentionRole::Uses && fits
         };
@@ -152,7 +151,7 @@ struct GivenValue<'t> {
 
 struct Reader<'t> {
     tree: &'t Tree,
-    found: Vec<Mention<'t>>,
+    found: Vec<Mention>,
     servers: u32,
     /// Variables whose values are names of a kind.
     carriers: Vec<(NameScope, String, NamedKind)>,
@@ -333,7 +332,7 @@ impl<'t> Reader<'t> {
             _ => around.scope,
         };
         let place = FilePlace { file: word.at.file, span };
-        self.found.push(Mention { kind, scope, name, role, place, lead, statement });
+        self.found.push(Mention { kind, scope, name, role, place, lead, statement: statement.at });
     }
 
     /// Adds the values of variables that carry names.
@@ -374,7 +373,7 @@ impl<'t> Reader<'t> {
 
     /// Lets a use of a named location outside of all servers reach the servers that have it.
     fn reach_servers(&mut self) {
-        let is_named = |one: &&Mention<'t>| one.kind == NamedKind::NamedLocation;
+        let is_named = |one: &&Mention| one.kind == NamedKind::NamedLocation;
         let mut servers: HashMap<&str, Vec<NameScope>> = HashMap::new();
         for one in self.found.iter().filter(is_named).filter(|one| one.role == MentionRole::Defines) {
             servers.entry(&one.name).or_default().push(one.scope);
@@ -393,8 +392,8 @@ impl<'t> Reader<'t> {
     }
 
     /// The mentions without the hosts that are no upstreams.
-    fn named(self) -> Vec<Mention<'t>> {
-        let is_upstream = |one: &&Mention<'t>| one.kind == NamedKind::Upstream;
+    fn named(self) -> Vec<Mention> {
+        let is_upstream = |one: &&Mention| one.kind == NamedKind::Upstream;
         let defined: HashSet<(NameScope, String)> = self
             .found
             .iter()
@@ -402,10 +401,14 @@ impl<'t> Reader<'t> {
             .filter(|one| one.role == MentionRole::Defines)
             .map(|one| (one.scope, one.name.clone()))
             .collect();
-        let stays =
-            |one: &Mention<'t>| one.kind != NamedKind::Upstream || defined.contains(&(one.scope, one.name.clone()));
+        let stays = |one: &Mention| one.kind != NamedKind::Upstream || defined.contains(&(one.scope, one.name.clone()));
         self.found.into_iter().filter(stays).collect()
     }
+}
+
+/// The statement at this place. A file that is included twice has two with the same words; the first is taken.
+pub fn statement_at(tree: &Tree, at: At) -> Option<&Statement> {
+    tree.first(&|statement| statement.at == at)
 }
 
 /// Whether the key of a map is a pattern.

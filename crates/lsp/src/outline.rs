@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use weir_conf::{PieceKind, Span, Statement, Tree, pieces};
+use weir_conf::{LineTable, PieceKind, Span, Statement, Tree, pieces};
 
 use crate::under::is_opaque;
 
@@ -166,17 +166,17 @@ pub struct Fold {
     pub is_comment: bool,
 }
 
-/// The parts of a file that can be folded: blocks, statements of several lines, runs of comments.
-pub fn folds(bytes: &[u8]) -> Vec<Fold> {
-    let lines = Lines::new(bytes);
+/// The parts of a text that can be folded: blocks, statements of several lines, runs of comments.
+pub fn folds(bytes: &[u8], lines: &LineTable) -> Vec<Fold> {
+    let begins = |offset: u32| begins_line(bytes, lines, offset);
     let found = pieces(bytes, &is_opaque);
     let mut folds = Vec::new();
     let mut open: Vec<u32> = Vec::new();
     let mut statement: Option<u32> = None;
     let mut comments: Option<(u32, u32)> = None;
     for piece in &found.all {
-        let (first, last) = (lines.of(piece.span.start), lines.of(piece.span.end.saturating_sub(1)));
-        if piece.kind == PieceKind::Comment && lines.begins(piece.span.start) {
+        let (first, last) = (lines.line_of(piece.span.start), lines.line_of(piece.span.end.saturating_sub(1)));
+        if piece.kind == PieceKind::Comment && begins(piece.span.start) {
             comments = match comments {
                 Some((from, to)) if to + 1 == first => Some((from, first)),
                 before => {
@@ -198,7 +198,7 @@ pub fn folds(bytes: &[u8]) -> Vec<Fold> {
             PieceKind::Close => {
                 statement = None;
                 // The line of the `}` stays.
-                let hidden = if lines.begins(piece.span.start) { first.saturating_sub(1) } else { first };
+                let hidden = if begins(piece.span.start) { first.saturating_sub(1) } else { first };
                 folds.extend(open.pop().and_then(|from| fold(from, hidden, false)));
             }
             PieceKind::Comment | PieceKind::Raw => {}
@@ -218,31 +218,10 @@ fn fold(first_line: u32, last_line: u32, is_comment: bool) -> Option<Fold> {
     (last_line > first_line).then_some(Fold { first_line, last_line, is_comment })
 }
 
-/// The beginnings of the lines of a text.
-struct Lines<'b> {
-    bytes: &'b [u8],
-    starts: Vec<u32>,
-}
-
-impl<'b> Lines<'b> {
-    fn new(bytes: &'b [u8]) -> Lines<'b> {
-        let newlines = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
-        let starts = newlines.filter_map(|(at, _)| u32::try_from(at + 1).ok());
-        Lines { bytes, starts: std::iter::once(0).chain(starts).collect() }
-    }
-
-    /// The line of a byte, from 0.
-    fn of(&self, offset: u32) -> u32 {
-        let line = self.starts.partition_point(|start| *start <= offset).saturating_sub(1);
-        u32::try_from(line).unwrap_or(u32::MAX)
-    }
-
-    /// Whether only blanks stand before a byte on its line.
-    fn begins(&self, offset: u32) -> bool {
-        let start = self.starts.get(self.of(offset) as usize).copied().unwrap_or_default();
-        let before = Span { start, end: offset }.of(self.bytes);
-        before.iter().all(|byte| matches!(byte, b' ' | b'\t'))
-    }
+/// Whether only blanks stand before a byte on its line.
+fn begins_line(bytes: &[u8], lines: &LineTable, offset: u32) -> bool {
+    let before = Span { start: lines.start_of(lines.line_of(offset)), end: offset }.of(bytes);
+    before.iter().all(|byte| matches!(byte, b' ' | b'\t'))
 }
 
 #[cfg(test)]
@@ -251,6 +230,11 @@ mod tests {
 
     use super::*;
     use crate::mentions::tests::tree;
+    use weir_conf::LineEnd;
+
+    fn folds_of(bytes: &[u8]) -> Vec<Fold> {
+        folds(bytes, &LineTable::of(bytes, LineEnd::Any))
+    }
 
     fn shown(symbols: &[Symbol]) -> Vec<String> {
         let mut lines = Vec::new();
@@ -294,7 +278,7 @@ mod tests {
     fn blocks_comments_and_long_statements_fold() {
         let text = "# a\n# b\nhttp {\n  log_format main '$a'\n    '$b';\n  server {\n    listen 80; }\n\n  # c\n\n  # d\n}\nevents { }\n";
         let found: Vec<(u32, u32, bool)> =
-            folds(text.as_bytes()).iter().map(|fold| (fold.first_line, fold.last_line, fold.is_comment)).collect();
+            folds_of(text.as_bytes()).iter().map(|fold| (fold.first_line, fold.last_line, fold.is_comment)).collect();
         assert_eq!(found, [(0, 1, true), (2, 10, false), (3, 4, false), (5, 6, false)]);
     }
 
@@ -302,7 +286,7 @@ mod tests {
     fn folds_of_any_text_are_within_its_lines() {
         proptest::proptest!(|(bytes in proptest::collection::vec(proptest::sample::select(b"a \n;{}\"'#\\".to_vec()), 0..80))| {
             let lines = bytes.iter().filter(|byte| **byte == b'\n').count();
-            for fold in folds(&bytes) {
+            for fold in folds_of(&bytes) {
                 assert!(fold.first_line < fold.last_line && fold.last_line as usize <= lines);
             }
         });

@@ -155,7 +155,7 @@ pub fn diagnostic(answers: &EditorAnswers<'_>, one: &Diagnosis) -> Value {
         let real = one.also.iter().filter(|at| answers.config.is_real(at.file)).take(ALSO_MAX);
         let first = one.message.lines().next().unwrap_or_default();
         let places = real.map(|at| {
-            let place = crate::look::FilePlace { file: at.file, span: at.span };
+            let place = crate::place::FilePlace { file: at.file, span: at.span };
             json!({ "location": answers.location(place), "message": first })
         });
         value["relatedInformation"] = places.collect();

@@ -1,10 +1,10 @@
 //! The answers of requests.
 
 use serde_json::{Value, json};
-use weir_words::say;
+use weir_words::{Said, say};
 
 use crate::actions::Actions;
-use crate::answer::{EditorAnswers, folds, position, read_position, read_span};
+use crate::answer::{EditorAnswers, PLACES_MAX, folds, position, read_position, read_span};
 use crate::changes;
 use crate::document::Document;
 use crate::look::Look;
@@ -15,8 +15,76 @@ use crate::{complete, find, hover, layout, outline, texts};
 /// Most columns of one step of indentation.
 const INDENT_MAX: u64 = 16;
 
-/// A feature of the word at an offset of a file.
-type WordAnswer<'a> = dyn Fn(&Look<'_>, &EditorAnswers<'_>, u32, u32) -> Result<Value, RpcError> + 'a;
+/// A request about the word at an offset of a file.
+struct WordRequest<'r> {
+    look: &'r Look<'r>,
+    answers: &'r EditorAnswers<'r>,
+    file: u32,
+    offset: u32,
+    params: &'r Value,
+}
+
+/// The answer of such a request.
+type WordAnswer = fn(&WordRequest<'_>) -> Result<Value, RpcError>;
+
+/// The requests about the word at a position.
+const ABOUT_WORD: [(&str, WordAnswer); 7] = [
+    ("textDocument/hover", |asked| asked.hover()),
+    ("textDocument/completion", |asked| asked.completion()),
+    ("textDocument/definition", |asked| asked.definition()),
+    ("textDocument/references", |asked| asked.references()),
+    ("textDocument/documentHighlight", |asked| asked.highlights()),
+    ("textDocument/prepareRename", |asked| asked.prepare_rename()),
+    ("textDocument/rename", |asked| asked.rename()),
+];
+
+impl WordRequest<'_> {
+    fn hover(&self) -> Result<Value, RpcError> {
+        let Some(found) = hover::hover(self.look, self.file, self.offset) else { return Ok(Value::Null) };
+        let contents = match self.answers.client.takes_markdown {
+            true => json!({ "kind": "markdown", "value": found.markdown }),
+            false => json!({ "kind": "plaintext", "value": hover::plain(&found.markdown) }),
+        };
+        Ok(json!({ "contents": contents, "range": self.answers.range(self.file, found.span) }))
+    }
+
+    fn completion(&self) -> Result<Value, RpcError> {
+        let list = |directory: &str| self.answers.beside(self.file, directory);
+        let found = complete::complete(self.look, self.file, self.offset, &list);
+        Ok(self.answers.completions(self.file, &found))
+    }
+
+    fn definition(&self) -> Result<Value, RpcError> {
+        Ok(self.answers.locations(&find::definitions(self.look, self.file, self.offset)))
+    }
+
+    fn references(&self) -> Result<Value, RpcError> {
+        let with_definition = self.params["context"]["includeDeclaration"].as_bool() != Some(false);
+        Ok(self.answers.locations(&find::references(self.look, self.file, self.offset, with_definition)))
+    }
+
+    fn highlights(&self) -> Result<Value, RpcError> {
+        let all = find::references(self.look, self.file, self.offset, true);
+        let own = all.iter().filter(|place| place.file == self.file).take(PLACES_MAX);
+        Ok(own.map(|place| json!({ "range": self.answers.range(self.file, place.span) })).collect())
+    }
+
+    fn prepare_rename(&self) -> Result<Value, RpcError> {
+        let found = find::prepare_rename(self.look, self.file, self.offset);
+        let place = found.map_err(|why| self.refused(&why))?;
+        Ok(self.answers.range(place.file, place.span))
+    }
+
+    fn rename(&self) -> Result<Value, RpcError> {
+        let new = self.params["newName"].as_str().ok_or_else(|| RpcError::lacks("newName"))?;
+        let edits = find::rename(self.look, self.file, self.offset, new).map_err(|why| self.refused(&why))?;
+        Ok(self.answers.workspace_edit(&edits))
+    }
+
+    fn refused(&self, why: &Said) -> RpcError {
+        RpcError::new(RpcError::REQUEST_FAILED, why.say(self.look.language))
+    }
+}
 
 impl LspSession {
     /// The answer of a request. `is_stopped` says that the client does not wait any more.
@@ -30,69 +98,54 @@ impl LspSession {
         outside: &dyn Outside,
         is_stopped: &dyn Fn() -> bool,
     ) -> Result<Value, RpcError> {
-        let language = self.settings.wish.language;
-        let refused = |code, text: weir_words::Text| Err(RpcError::new(code, say!(text).say(language)));
-        match (self.phase, method) {
-            (SessionPhase::New, "initialize") => return Ok(self.initialize(params, outside)),
-            (SessionPhase::New, _) => return refused(RpcError::NOT_INITIALIZED, texts::NOT_INITIALIZED),
-            (SessionPhase::Closing, _) => return refused(RpcError::INVALID_REQUEST, texts::SHUT_DOWN),
-            (SessionPhase::Open, "initialize") => return refused(RpcError::INVALID_REQUEST, texts::TWICE),
-            (SessionPhase::Open, "shutdown") => {
-                self.phase = SessionPhase::Closing;
-                return Ok(Value::Null);
-            }
-            (SessionPhase::Open, _) => {}
+        if let Some(answer) = self.about_session(method, params, outside)? {
+            return Ok(answer);
+        }
+        if let Some((_, answer)) = ABOUT_WORD.iter().find(|(name, _)| *name == method) {
+            return self.about_word(params, *answer);
         }
         match method {
-            "textDocument/hover" => self.with_word(params, &|look, answers, file, offset| {
-                let Some(found) = hover::hover(look, file, offset) else { return Ok(Value::Null) };
-                let kind = if answers.client.takes_markdown { "markdown" } else { "plaintext" };
-                let contents = json!({ "kind": kind, "value": found.markdown });
-                Ok(json!({ "contents": contents, "range": answers.range(file, found.span) }))
-            }),
-            "textDocument/completion" => self.with_word(params, &|look, answers, file, offset| {
-                Ok(answers.completions(file, &complete::complete(look, file, offset)))
-            }),
-            "textDocument/definition" => self.with_word(params, &|look, answers, file, offset| {
-                Ok(answers.locations(&find::definitions(look, file, offset)))
-            }),
-            "textDocument/references" => {
-                let with_definition = params["context"]["includeDeclaration"].as_bool() != Some(false);
-                self.with_word(params, &|look, answers, file, offset| {
-                    Ok(answers.locations(&find::references(look, file, offset, with_definition)))
-                })
-            }
-            "textDocument/documentHighlight" => self.with_word(params, &|look, answers, file, offset| {
-                let all = find::references(look, file, offset, true);
-                let own = all.iter().filter(|place| place.file == file).take(crate::answer::PLACES_MAX);
-                Ok(own.map(|place| json!({ "range": answers.range(file, place.span) })).collect())
-            }),
-            "textDocument/prepareRename" => {
-                self.with_word(params, &|look, answers, file, offset| match find::prepare_rename(look, file, offset) {
-                    Ok(place) => Ok(answers.range(place.file, place.span)),
-                    Err(why) => Err(RpcError::new(RpcError::REQUEST_FAILED, why.say(language))),
-                })
-            }
-            "textDocument/rename" => {
-                let new = params["newName"].as_str().ok_or_else(|| RpcError::lacks("newName"))?;
-                self.with_word(params, &|look, answers, file, offset| match find::rename(look, file, offset, new) {
-                    Ok(edits) => Ok(answers.workspace_edit(&edits)),
-                    Err(why) => Err(RpcError::new(RpcError::REQUEST_FAILED, why.say(language))),
-                })
-            }
             "textDocument/documentSymbol" => {
                 let OpenedDocument { config, file } = self.opened(uri(params)?)?;
                 let answers = EditorAnswers { config: &config, workspace: &self.workspace, client: &self.client };
                 Ok(answers.symbols(file, &outline::symbols(&config.tree, file)))
             }
-            "textDocument/foldingRange" => Ok(folds(&outline::folds(&self.document(params)?.bytes))),
+            "textDocument/foldingRange" => {
+                let document = self.document(params)?;
+                Ok(folds(&outline::folds(&document.bytes, &document.lines)))
+            }
             "textDocument/formatting" => self.formatting(params),
             "textDocument/codeAction" => self.code_action(params, is_stopped),
             "codeAction/resolve" => self.resolve(params, is_stopped),
             _ => {
                 let text = say!(texts::NO_METHOD, method);
-                Err(RpcError::new(RpcError::METHOD_NOT_FOUND, text.say(language)))
+                Err(RpcError::new(RpcError::METHOD_NOT_FOUND, text.say(self.settings.wish.language)))
             }
+        }
+    }
+
+    /// The answer of a request that begins or ends the session. `None` for other requests of an open session.
+    ///
+    /// # Errors
+    /// The session is not open, or was opened before.
+    fn about_session(
+        &mut self,
+        method: &str,
+        params: &Value,
+        outside: &dyn Outside,
+    ) -> Result<Option<Value>, RpcError> {
+        let language = self.settings.wish.language;
+        let refused = |code, text: weir_words::Text| Err(RpcError::new(code, say!(text).say(language)));
+        match (self.phase, method) {
+            (SessionPhase::New, "initialize") => Ok(Some(self.initialize(params, outside))),
+            (SessionPhase::New, _) => refused(RpcError::NOT_INITIALIZED, texts::NOT_INITIALIZED),
+            (SessionPhase::Closing, _) => refused(RpcError::INVALID_REQUEST, texts::SHUT_DOWN),
+            (SessionPhase::Open, "initialize") => refused(RpcError::INVALID_REQUEST, texts::TWICE),
+            (SessionPhase::Open, "shutdown") => {
+                self.phase = SessionPhase::Closing;
+                Ok(Some(Value::Null))
+            }
+            (SessionPhase::Open, _) => Ok(None),
         }
     }
 
@@ -105,15 +158,14 @@ impl LspSession {
     }
 
     /// The answer about the word at a position.
-    fn with_word(&mut self, params: &Value, answer: &WordAnswer<'_>) -> Result<Value, RpcError> {
+    fn about_word(&mut self, params: &Value, answer: WordAnswer) -> Result<Value, RpcError> {
         let uri = uri(params)?;
         let at = read_position(&params["position"]).ok_or_else(|| RpcError::lacks("position"))?;
         let OpenedDocument { config, file } = self.opened(uri)?;
-        let wish = &self.settings.wish;
-        let look = Look { tree: &config.tree, target: wish.target.of(config.own()), language: wish.language };
+        let look = config.look(&self.settings.wish);
         let answers = EditorAnswers { config: &config, workspace: &self.workspace, client: &self.client };
-        let offset = config.lines(file).offset(config.bytes(file), at, self.client.encoding);
-        answer(&look, &answers, file, offset)
+        let offset = config.lines(file).offset(config.bytes(file), at, self.client.unit);
+        answer(&WordRequest { look: &look, answers: &answers, file, offset, params })
     }
 
     fn formatting(&self, params: &Value) -> Result<Value, RpcError> {
@@ -125,7 +177,7 @@ impl LspSession {
         let document = self.document(params)?;
         let Some(after) = layout::layout(&document.bytes, &indent) else { return Ok(Value::Null) };
         let edits = changes::edits(0, &document.bytes, &after);
-        let at = |offset: u32| position(document.lines.position(&document.bytes, offset, self.client.encoding));
+        let at = |offset: u32| position(document.lines.position(&document.bytes, offset, self.client.unit));
         let edit = |edit: &weir_conf::edit::Edit| {
             let range = json!({ "start": at(edit.span.start), "end": at(edit.span.end) });
             json!({ "range": range, "newText": String::from_utf8_lossy(&edit.with) })

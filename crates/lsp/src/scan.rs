@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use weir_doctor::guard::Folder;
+
 use crate::document::is_main;
-use crate::files::Folder;
 
 /// Most entries of directories that one search looks at.
 const ENTRIES_MAX: usize = 20_000;

@@ -116,6 +116,10 @@ fn work(session: &mut LspSession, link: &Link) -> u8 {
         match link.inbox.take(session.due, clock::now) {
             Taken::Message(ClientMessage::Request { id, method, params }) => {
                 let is_stopped = || !link.inbox.is_open(&id);
+                // Cancelled while it waited.
+                if is_stopped() {
+                    continue;
+                }
                 let answer = guarded(session, |session| session.request(&method, &params, link, &is_stopped));
                 // A cancelled request has its answer.
                 if link.inbox.settle(&id) {

@@ -139,7 +139,7 @@ impl LspSession {
 
     fn abilities(&self) -> Value {
         json!({
-            "positionEncoding": self.client.encoding.name(),
+            "positionEncoding": self.client.encoding(),
             "textDocumentSync": { "openClose": true, "change": 2, "save": { "includeText": false } },
             "hoverProvider": true,
             "completionProvider": { "triggerCharacters": ["$", "@", "/", "=", " "], "resolveProvider": false },
@@ -193,8 +193,8 @@ impl LspSession {
                 let uri = uri.ok_or_else(|| RpcError::lacks("uri"))?;
                 let version = document["version"].as_i64().unwrap_or(0);
                 let changes = changes(&params["contentChanges"])?;
-                let encoding = self.client.encoding;
-                if !self.workspace.change(uri, version, changes, encoding) {
+                let unit = self.client.unit;
+                if !self.workspace.change(uri, version, changes, unit) {
                     let what = say!(texts::NOT_OPEN, uri);
                     return Err(RpcError::new(RpcError::INVALID_PARAMS, what.say(self.settings.wish.language)));
                 }

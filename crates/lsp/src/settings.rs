@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 
 use serde_json::Value;
-use weir_conf::Tree;
-use weir_doctor::view::View;
 use weir_doctor::{NEWEST, Target, Version};
 use weir_words::{Language, Said, say};
 
@@ -36,10 +34,10 @@ impl TargetWish {
         words.next().is_none().then_some(wish)
     }
 
-    /// The target of a tree.
-    pub fn of(self, tree: &Tree) -> Target {
+    /// The target of a configuration, of which one can ask whether it has a directive that only weir has.
+    pub fn of(self, is_weirs_alone: impl FnOnce() -> bool) -> Target {
         match self {
-            TargetWish::Auto if Target::is_weirs_alone(&View::new(tree)) => Target::Weir,
+            TargetWish::Auto if is_weirs_alone() => Target::Weir,
             TargetWish::Auto => Target::Nginx(NEWEST),
             TargetWish::Weir => Target::Weir,
             TargetWish::Nginx(version) => Target::Nginx(version.unwrap_or(NEWEST)),

@@ -11,17 +11,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use weir_conf::{Files, MemoryFiles, PieceKind, Tree, pieces};
+use weir_conf::{Files, LineEnd, LineTable, MemoryFiles, PieceKind, Tree, pieces};
 use weir_doctor::{NEWEST, Target};
 use weir_words::Language;
 
 use crate::complete::complete;
-use crate::find::{definitions_among, references_among, rename};
+use crate::find::{definitions, references, rename};
 use crate::hover::hover;
 use crate::layout::layout;
-use crate::look::{FilePlace, Look};
+use crate::look::Look;
 use crate::mentions::Mentions;
 use crate::outline::{folds, symbols};
+use crate::place::FilePlace;
 use crate::under::is_opaque;
 
 /// Largest file of a corpus that is read.
@@ -95,7 +96,7 @@ fn trees() -> Vec<(PathBuf, Tree)> {
 }
 
 fn look(tree: &Tree, target: Target) -> Look<'_> {
-    Look { tree, target, language: Language::English }
+    Look::new(tree, target, Language::English)
 }
 
 /// Each use of a name leads to a definition that counts the use among its own, and a renaming leaves the same names.
@@ -104,19 +105,18 @@ fn definitions_and_references_of_real_files_agree() {
     let (mut words, mut linked, mut hovered) = (0_u64, 0_u64, 0_u64);
     for (path, tree) in trees() {
         let look = look(&tree, Target::Weir);
-        let mentions = Mentions::new(&tree);
         for (file, source) in (0..).zip(&tree.files) {
             let found = pieces(&source.bytes, &is_opaque);
             for word in found.all.iter().filter(|piece| piece.kind == PieceKind::Word) {
                 words += 1;
                 let middle = word.span.start + (word.span.end - word.span.start) / 2;
                 for offset in [word.span.start, middle, word.span.end] {
-                    let defined = definitions_among(&look, &mentions, file, offset);
-                    let all = references_among(&mentions, file, offset, true);
-                    let uses = references_among(&mentions, file, offset, false);
+                    let defined = definitions(&look, file, offset);
+                    let all = references(&look, file, offset, true);
+                    let uses = references(&look, file, offset, false);
                     assert!(uses.iter().all(|place| all.contains(place)), "{}", path.display());
                     for place in &all {
-                        let back = definitions_among(&look, &mentions, place.file, place.span.start);
+                        let back = definitions(&look, place.file, place.span.start);
                         let agree = defined.is_empty() || back.iter().any(|one| defined.contains(one));
                         assert!(agree, "{} {}: {place:?}", path.display(), source.name);
                     }
@@ -127,7 +127,7 @@ fn definitions_and_references_of_real_files_agree() {
                 }
             }
         }
-        // One answer for each name of the tree, because a hover reads the whole tree.
+        let mentions = look.mentions();
         let mut places: Vec<FilePlace> = mentions.all.iter().map(|one| one.place).collect();
         places.sort_by_key(FilePlace::order);
         places.dedup();
@@ -149,7 +149,7 @@ fn a_renaming_of_real_files_can_be_undone() {
     let mut renamed = 0;
     for (path, tree) in trees() {
         let look = look(&tree, Target::Weir);
-        let mentions = Mentions::new(&tree);
+        let mentions = look.mentions();
         let defined = mentions.all.iter().filter(|one| one.role != crate::names::MentionRole::Uses);
         for one in defined.take(40) {
             let new = "quite_another_name";
@@ -159,10 +159,10 @@ fn a_renaming_of_real_files_can_be_undone() {
             let again = reloaded(&tree, &changed);
             let after = Mentions::new(&again);
             let key = (one.kind, one.scope, new.to_owned());
-            let count = |mentions: &Mentions<'_>, key: &crate::mentions::NameKey| {
+            let count = |mentions: &Mentions, key: &crate::mentions::NameKey| {
                 mentions.of(key).map(|one| one.place).collect::<HashSet<FilePlace>>().len()
             };
-            assert_eq!(count(&after, &key), count(&mentions, &one.key()), "{} {}", path.display(), one.name);
+            assert_eq!(count(&after, &key), count(mentions, &one.key()), "{} {}", path.display(), one.name);
             assert_eq!(after.of(&one.key()).count(), 0, "{} {}", path.display(), one.name);
             let place = after.definitions(&key).first().map(|one| one.place).expect("it is still defined");
             let written = String::from_utf8(one.place.span.of(look.bytes(one.place.file)).to_vec()).unwrap();
@@ -261,17 +261,17 @@ fn a_long_file_is_answered() {
     };
     for offset in offsets.iter().chain(&words).copied() {
         timed("hover", &mut || drop(hover(&look, 0, offset)));
-        timed("complete", &mut || drop(complete(&look, 0, offset)));
-        timed("definition", &mut || drop(crate::find::definitions(&look, 0, offset)));
-        timed("references", &mut || drop(crate::find::references(&look, 0, offset, true)));
+        timed("complete", &mut || drop(complete(&look, 0, offset, &|_| Vec::new())));
+        timed("definition", &mut || drop(definitions(&look, 0, offset)));
+        timed("references", &mut || drop(references(&look, 0, offset, true)));
         timed("rename", &mut || drop(rename(&look, 0, offset, "other")));
     }
     timed("symbols", &mut || drop(symbols(&tree, 0)));
-    timed("folds", &mut || drop(folds(bytes)));
+    timed("folds", &mut || drop(folds(bytes, &LineTable::of(bytes, LineEnd::Any))));
     timed("layout", &mut || assert!(layout(bytes, "    ").is_some()));
     for kind in ["hover", "complete", "definition", "references", "rename", "symbols", "folds", "layout"] {
         let most = times.iter().filter(|(name, _)| *name == kind).map(|(_, time)| *time).max().unwrap_or_default();
         println!("{kind}: at most {:.2} ms", most.as_secs_f64() * 1e3);
     }
-    assert_eq!(crate::find::references(&look, 0, words[0], false).len(), 2_000 / 17);
+    assert_eq!(references(&look, 0, words[0], false).len(), 2_000 / 17);
 }

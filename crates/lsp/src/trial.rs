@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bad_input;
+mod beside;
 mod diagnostics;
 mod fixes;
 mod parts;
@@ -173,7 +174,7 @@ impl Trial {
             Some(document) => String::from_utf8(document.bytes.clone()).unwrap(),
             None => std::fs::read_to_string(self.folder.join(name)).unwrap(),
         };
-        let lines = crate::lines::LineTable::of(text.as_bytes());
+        let lines = weir_conf::LineTable::of(text.as_bytes(), weir_conf::LineEnd::Any);
         let changes = edit["documentChanges"].as_array().unwrap();
         let own = changes.iter().filter(|change| change["textDocument"]["uri"] == self.uri(name));
         let mut edits: Vec<weir_conf::edit::Edit> = Vec::new();

@@ -5,14 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use weir_conf::ColumnUnit;
+use weir_doctor::guard::Folder;
 use weir_net::Instant;
-
 use weir_words::say;
 
 use crate::config::{Config, Home};
 use crate::document::{Document, TextChange};
-use crate::files::{Folder, OpenDocuments};
-use crate::lines::Encoding;
+use crate::files::OpenDocuments;
 use crate::scan::{self, ScanPlace};
 use crate::settings::LspWish;
 use crate::texts;
@@ -119,12 +119,12 @@ impl Workspace {
     }
 
     /// Changes a document; false if it is not open.
-    pub fn change(&mut self, uri: &str, version: i64, changes: Vec<TextChange>, encoding: Encoding) -> bool {
+    pub fn change(&mut self, uri: &str, version: i64, changes: Vec<TextChange>, unit: ColumnUnit) -> bool {
         let others: usize =
             self.documents.iter().filter(|(other, _)| *other != uri).map(|(_, other)| other.bytes.len()).sum();
         let Some(document) = self.documents.get_mut(uri) else { return false };
         let was_main = document.is_main;
-        document.change(version, changes, encoding);
+        document.change(version, changes, unit);
         if others.saturating_add(document.bytes.len()) > OPEN_BYTES_MAX {
             document.refuse(say!(texts::TOO_MANY_DOCUMENTS, DOCUMENTS_MAX, OPEN_BYTES_MAX));
         }

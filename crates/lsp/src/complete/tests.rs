@@ -8,7 +8,7 @@ use weir_words::Language;
 fn at(text: &str, target: Target) -> Vec<Completion> {
     let offset = u32::try_from(text.find('|').expect("a |")).unwrap();
     let tree = tree(&[("/n", &text.replacen('|', "", 1))]);
-    complete(&Look { tree: &tree, target, language: Language::English }, 0, offset)
+    complete(&Look::new(&tree, target, Language::English), 0, offset, &|_| Vec::new())
 }
 
 fn labels(text: &str) -> Vec<String> {
@@ -98,14 +98,34 @@ fn variables_are_offered_behind_a_dollar() {
     assert!(labels("stream { server { return $ssl_pre|").contains(&"$ssl_preread_server_name".to_owned()));
 }
 
+/// The labels for an include in `/etc/n`, beside which the folder has these entries: a folder's name ends in `/`.
+fn included(typed: &str, beside: &[(&str, &[&str])]) -> Vec<String> {
+    let text = format!("http {{ include conf/a; }}\ninclude {typed}");
+    let files = weir_conf::MemoryFiles::new().with("/etc/n", &text).with("/etc/conf/a", "");
+    let loaded = weir_conf::load(&files, "/etc/n", "/etc", &is_opaque).0;
+    let list = |directory: &str| {
+        let found = beside.iter().find(|(name, _)| *name == directory).map_or(&[][..], |(_, names)| *names);
+        let entry = |name: &&str| {
+            let folder = name.strip_suffix('/');
+            BesideFile { name: folder.unwrap_or(*name).to_owned(), is_folder: folder.is_some() }
+        };
+        found.iter().map(entry).collect()
+    };
+    let look = Look::new(&loaded, Target::Weir, Language::English);
+    let offset = u32::try_from(text.len()).unwrap();
+    complete(&look, 0, offset, &list).into_iter().map(|one| one.label).collect()
+}
+
 #[test]
 fn files_are_offered_for_include() {
-    let files =
-        weir_conf::MemoryFiles::new().with("/etc/n", "http { include conf/a; }\ninclude ").with("/etc/conf/a", "");
-    let loaded = weir_conf::load(&files, "/etc/n", "/etc", &is_opaque).0;
-    let look = Look { tree: &loaded, target: Target::Weir, language: Language::English };
-    let found: Vec<String> = complete(&look, 0, 33).into_iter().map(|one| one.label).collect();
-    assert_eq!(found, ["conf/a"]);
+    assert_eq!(included("", &[]), ["conf/a"]);
+    let beside: [(&str, &[&str]); 3] =
+        [("", &["n", "conf/", "b.conf", ".git/"]), ("conf/", &["a", "c.conf"]), ("/etc/conf/", &["a"])];
+    assert_eq!(included("", &beside), ["b.conf", "conf/", "conf/a"]);
+    assert_eq!(included("conf/", &beside), ["conf/a", "conf/c.conf"]);
+    assert_eq!(included(".g", &beside), [".git/"]);
+    assert_eq!(included("/etc/conf/", &beside), ["/etc/conf/a"]);
+    assert_eq!(included("none/", &beside), [""; 0]);
 }
 
 /// A file accepts each word of a fixed set that is offered.

@@ -1,10 +1,10 @@
 //! The value of a directive that is in force in a block, and where it was set.
 
+use weir_conf::{Statement, Word};
 use weir_doctor::explain::place;
-use weir_doctor::view::{Scope, Spot, View};
 use weir_words::{Said, said};
 
-use super::text::code;
+use super::text::{code, escaped};
 use crate::inside::{inside, of_weir_anywhere};
 use crate::look::Look;
 
@@ -24,38 +24,93 @@ pub fn in_force(look: &Look<'_>, name: &str, file: u32, start: u32, is_inherited
     if !is_inherited {
         return None;
     }
-    let view = View::new(look.tree);
-    let is_it = |spot: &Spot<'_>| spot.at().file == file && spot.statement().name.at.span.start == start;
-    let spot = view.named(name).find(is_it)?;
-    let scope = spot.scope();
-    let mut parts: Vec<String> = Vec::new();
-    parts.extend(outer(look, name, scope, spot).map(|said| said.say(look.language).to_owned()));
-    parts.extend(inner(look, name, scope).map(|said| said.say(look.language).to_owned()));
+    let is_it = |one: &Statement| one.name.at.file == file && one.name.at.span.start == start && one.name == *name;
+    let mut path = Vec::new();
+    if !path_to(&look.tree.root, &is_it, &mut path) {
+        return None;
+    }
+    let around = Around { root: &look.tree.root, path };
+    let parts = [outer(look, name, &around), inner(look, name, &around)];
+    let parts: Vec<&str> = parts.iter().flatten().map(|said| said.say(look.language)).collect();
     (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
-/// The name of a block in a sentence.
-fn block(scope: Scope<'_>) -> String {
-    scope.opener().map_or_else(|| "main".to_owned(), named)
+/// Finds a statement; `path` gets the blocks around it, outermost first.
+fn path_to<'t>(statements: &'t [Statement], is_it: &dyn Fn(&Statement) -> bool, path: &mut Vec<&'t Statement>) -> bool {
+    for statement in statements {
+        if is_it(statement) {
+            return true;
+        }
+        if statement.is_block() {
+            path.push(statement);
+            if path_to(statement.children(), is_it, path) {
+                return true;
+            }
+            path.pop();
+        }
+    }
+    false
 }
 
-/// A block by its line; a server by its names.
-fn named(opener: Spot<'_>) -> String {
-    let names = opener.inside().get("server_name").map(Spot::text);
-    match names {
-        Some(names) if opener.name() == "server" && !names.is_empty() => format!("server {names}"),
-        _ => opener.line(),
+/// The blocks around a statement.
+struct Around<'t> {
+    root: &'t [Statement],
+    /// Outermost first.
+    path: Vec<&'t Statement>,
+}
+
+impl<'t> Around<'t> {
+    /// The statements of the innermost block.
+    fn own(&self) -> &'t [Statement] {
+        self.level(self.path.len())
+    }
+
+    /// The statements in so many blocks of the path; those of the top level for 0.
+    fn level(&self, depth: usize) -> &'t [Statement] {
+        let block = depth.checked_sub(1).and_then(|index| self.path.get(index));
+        block.map_or(self.root, |block| block.children())
+    }
+
+    /// The line of a directive that is in force in the innermost block.
+    fn nearest(&self, name: &str) -> Option<&'t Statement> {
+        (0..=self.path.len()).rev().find_map(|depth| lines_of(self.level(depth), name).next_back())
+    }
+
+    /// The name of the block at a depth, for a sentence.
+    fn block_at(&self, depth: usize) -> String {
+        let block = depth.checked_sub(1).and_then(|index| self.path.get(index));
+        block.map_or_else(|| "main".to_owned(), |block| named(block))
     }
 }
 
-fn outer<'v>(look: &Look<'_>, name: &str, scope: Scope<'v>, spot: Spot<'v>) -> Option<Said> {
-    let before = scope.outer().map(|outer| outer.effective_all(spot.name())).unwrap_or_default();
+/// The lines of a directive among statements.
+fn lines_of<'t>(statements: &'t [Statement], name: &str) -> impl DoubleEndedIterator<Item = &'t Statement> {
+    statements.iter().filter(move |one| one.name == *name)
+}
+
+/// A statement on one line; a server by its names.
+fn named(block: &Statement) -> String {
+    let names = block.named("server_name").next().map(|names| joined(names.args.iter()));
+    match names {
+        Some(names) if block.name == *"server" && !names.is_empty() => format!("server {names}"),
+        _ => joined(block.words()),
+    }
+}
+
+fn joined<'t>(words: impl Iterator<Item = &'t Word>) -> String {
+    words.map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+fn outer(look: &Look<'_>, name: &str, around: &Around<'_>) -> Option<Said> {
+    let has_lines = |depth: &usize| lines_of(around.level(*depth), name).next().is_some();
+    let depth = (0..around.path.len()).rev().find(has_lines)?;
+    let before: Vec<&Statement> = lines_of(around.level(depth), name).collect();
     let first = before.first()?;
-    let (of, at) = (block(first.scope()), place(look.tree, first.at()));
-    let path: Vec<&str> = spot.around().map(Spot::name).collect::<Vec<_>>().into_iter().rev().collect();
+    let (of, at) = (escaped(&around.block_at(depth)), escaped(&place(look.tree, first.at)));
+    let path: Vec<&str> = around.path.iter().map(|block| block.name.text.as_str()).collect();
     let is_many = of_weir_anywhere(name, inside(&path)).is_some_and(|ours| ours.many) || REPEATED.contains(&name);
     if !is_many {
-        let text = code(&first.line());
+        let text = code(&String::from_utf8_lossy(look.tree.bytes(&first.at)));
         return Some(said!(
             "This line replaces {} of {} ({}).",
             "이 줄은 {1}의 {0} ({2}) 대신 적용됩니다.",
@@ -65,12 +120,12 @@ fn outer<'v>(look: &Look<'_>, name: &str, scope: Scope<'v>, spot: Spot<'v>) -> O
         ));
     }
     let mode = match name {
-        "add_header" => scope.effective("add_header_inherit"),
-        "add_trailer" => scope.effective("add_trailer_inherit"),
+        "add_header" => around.nearest("add_header_inherit"),
+        "add_trailer" => around.nearest("add_trailer_inherit"),
         _ => None,
     };
-    let lines = scope.named(spot.name()).count();
-    if mode.is_some_and(|mode| mode.arg(0) == "merge") || ADDED.contains(&name) {
+    let lines = lines_of(around.own(), name).count();
+    if mode.is_some_and(|mode| mode.text(0) == "merge") || ADDED.contains(&name) {
         return Some(said!(
             "The lines of this block ({}) are added to those of {2} ({1}, {3}).",
             "이 블록의 줄({0}개)은 {2}의 줄({1}개, {3})에 더해집니다.",
@@ -91,22 +146,16 @@ fn outer<'v>(look: &Look<'_>, name: &str, scope: Scope<'v>, spot: Spot<'v>) -> O
 }
 
 /// The blocks inside that have lines of their own.
-fn inner(look: &Look<'_>, name: &str, scope: Scope<'_>) -> Option<Said> {
-    let mut blocks: Vec<Spot<'_>> = Vec::new();
-    for spot in scope.view().named(name) {
-        let own = spot.scope();
-        let is_inside = !own.is(scope) && own.outwards().any(|outer| outer.is(scope));
-        if is_inside && blocks.last().is_none_or(|last| !last.scope().is(own)) {
-            blocks.push(spot);
-        }
-    }
+fn inner(look: &Look<'_>, name: &str, around: &Around<'_>) -> Option<Said> {
+    let mut blocks = Vec::new();
+    blocks_with(around.own(), name, &mut blocks);
     if blocks.is_empty() {
         return None;
     }
     let shown: Vec<String> = blocks
         .iter()
         .take(NAMED_MAX)
-        .map(|spot| format!("{} ({})", code(&block(spot.scope())), place(look.tree, spot.at())))
+        .map(|(block, line)| format!("{} ({})", code(&named(block)), escaped(&place(look.tree, line.at))))
         .collect();
     let shown = shown.join(", ");
     Some(match blocks.len().saturating_sub(NAMED_MAX) {
@@ -118,4 +167,12 @@ fn inner(look: &Look<'_>, name: &str, scope: Scope<'_>) -> Option<Said> {
             more
         ),
     })
+}
+
+/// Adds the blocks at any depth that have a line of this directive, each with its first one.
+fn blocks_with<'t>(statements: &'t [Statement], name: &str, found: &mut Vec<(&'t Statement, &'t Statement)>) {
+    for block in statements.iter().filter(|one| one.is_block()) {
+        found.extend(lines_of(block.children(), name).next().map(|line| (block, line)));
+        blocks_with(block.children(), name, found);
+    }
 }

@@ -8,18 +8,20 @@ use weir_doctor::explain::place;
 use weir_doctor::{NEWEST, Target};
 use weir_words::{Said, said};
 
-use super::text::{Hovered, code};
+use super::text::{Hovered, code, escaped};
 use crate::inside::{inside, of_weir};
-use crate::look::{FilePlace, Look};
-use crate::mentions::{Mention, Mentions, NameScope};
+use crate::look::Look;
+use crate::mentions::{Mention, NameScope, statement_at};
 use crate::names::{MentionRole, NamedKind};
+use crate::place::FilePlace;
 use crate::{meanings, value, variables};
 
 /// Most servers, definitions or places that a hover lists.
 const LISTED_MAX: usize = 8;
 
 /// The answer about the name at this offset.
-pub fn hover(look: &Look<'_>, mentions: &Mentions<'_>, file: u32, offset: u32) -> Option<Hovered> {
+pub fn hover(look: &Look<'_>, file: u32, offset: u32) -> Option<Hovered> {
+    let mentions = look.mentions();
     let hits = mentions.at(file, offset);
     let hit = hits.iter().find(|hit| mentions.is_defined(&hit.key())).or(hits.first())?;
     let definitions = mentions.definitions(&hit.key());
@@ -27,7 +29,6 @@ pub fn hover(look: &Look<'_>, mentions: &Mentions<'_>, file: u32, offset: u32) -
     if definitions.is_empty() && meaning.is_none() {
         return None;
     }
-    let said = |said: Said| said.say(look.language).to_owned();
     let sign = match hit.kind {
         NamedKind::Variable => "$",
         NamedKind::NamedLocation => "@",
@@ -39,32 +40,33 @@ pub fn hover(look: &Look<'_>, mentions: &Mentions<'_>, file: u32, offset: u32) -
         code(&format!("{sign}{}", spelled(look, &definitions, hit)))
     );
     let mut parts = vec![title];
-    parts.extend(meaning.map(said));
+    parts.extend(meaning.map(|said| escaped(said.say(look.language))));
     let mut seen = HashSet::new();
     let each = definitions.iter().filter(|one| seen.insert(one.place)).take(LISTED_MAX);
     parts.extend(each.map(|one| definition(look, one)));
-    parts.extend(uses(look, mentions, hit).map(said));
+    parts.extend(uses(look, hit).map(|said| said.say(look.language).to_owned()));
     Some(Hovered { span: hit.place.span, markdown: parts.join("\n\n") })
 }
 
 /// The name as its definition spells it.
-fn spelled(look: &Look<'_>, definitions: &[&Mention<'_>], hit: &Mention<'_>) -> String {
+fn spelled(look: &Look<'_>, definitions: &[&Mention], hit: &Mention) -> String {
     let one = definitions.first().copied().unwrap_or(hit);
     String::from_utf8_lossy(one.place.span.of(look.bytes(one.place.file))).into_owned()
 }
 
 /// The meaning of a variable of nginx or weir.
-fn built_in(hit: &Mention<'_>) -> Option<Said> {
+fn built_in(hit: &Mention) -> Option<Said> {
     let meaning = meanings::variable(&hit.name).map(|(en, ko)| Said::of_both(en, ko));
     let is_known = || variables::is_built_in(&hit.name, hit.scope == NameScope::Stream);
     meaning.or_else(|| is_known().then(|| said!("It is a variable of nginx.", "nginx의 변수입니다.")))
 }
 
-fn definition(look: &Look<'_>, one: &Mention<'_>) -> String {
-    let statement = one.statement;
-    let mut text = format!("{} ({})", code(&head(look, statement)), place(look.tree, statement.at));
+fn definition(look: &Look<'_>, one: &Mention) -> String {
+    let head = String::from_utf8_lossy(look.tree.bytes(&one.statement));
+    let mut text = format!("{} ({})", code(&head), escaped(&place(look.tree, one.statement)));
+    let Some(statement) = statement_at(look.tree, one.statement) else { return text };
     let more: Vec<Said> = match one.kind {
-        NamedKind::Upstream => return upstream(look, one, &text),
+        NamedKind::Upstream => return upstream(look, statement, one.scope, &text),
         NamedKind::Variable => variable(statement),
         NamedKind::LogFormat => return text,
         kind if kind.is_zone() => zone(statement),
@@ -77,15 +79,9 @@ fn definition(look: &Look<'_>, one: &Mention<'_>) -> String {
     text
 }
 
-/// The head of a statement as it is written.
-fn head(look: &Look<'_>, statement: &Statement) -> String {
-    String::from_utf8_lossy(look.tree.bytes(&statement.at)).into_owned()
-}
-
 /// The servers of an upstream, the choice among them, and its idle connections.
-fn upstream(look: &Look<'_>, one: &Mention<'_>, head: &str) -> String {
+fn upstream(look: &Look<'_>, statement: &Statement, scope: NameScope, head: &str) -> String {
     const METHODS: [&str; 7] = ["hash", "ip_hash", "least_conn", "least_time", "random", "fair", "sticky"];
-    let statement = one.statement;
     let servers: Vec<String> = statement.named("server").map(arguments_of).collect();
     let methods: Vec<String> = statement
         .children()
@@ -99,7 +95,7 @@ fn upstream(look: &Look<'_>, one: &Mention<'_>, head: &str) -> String {
         count => said!("{} servers, {}", "서버 {}개, {}", count, code(&method)),
     };
     let mut text = format!("{head}: {}", count.say(look.language));
-    if let Some(keepalive) = keepalive(look, one) {
+    if let Some(keepalive) = keepalive(look, statement, scope) {
         text.push_str(&format!(", keepalive: {}", code(&keepalive)));
     }
     text.push('\n');
@@ -113,11 +109,11 @@ fn upstream(look: &Look<'_>, one: &Mention<'_>, head: &str) -> String {
 }
 
 /// The `keepalive` of an upstream, or its default.
-fn keepalive(look: &Look<'_>, one: &Mention<'_>) -> Option<String> {
-    if one.scope != NameScope::Http {
+fn keepalive(look: &Look<'_>, upstream: &Statement, scope: NameScope) -> Option<String> {
+    if scope != NameScope::Http {
         return None;
     }
-    if let Some(written) = one.statement.named("keepalive").last() {
+    if let Some(written) = upstream.named("keepalive").last() {
         return Some(arguments_of(written));
     }
     match look.target {
@@ -177,14 +173,16 @@ fn zone(statement: &Statement) -> Vec<Said> {
 }
 
 /// The places that use a name, but for its definition.
-fn uses(look: &Look<'_>, mentions: &Mentions<'_>, hit: &Mention<'_>) -> Option<Said> {
+fn uses(look: &Look<'_>, hit: &Mention) -> Option<Said> {
+    let mentions = look.mentions();
     let mut seen: HashSet<FilePlace> = HashSet::new();
-    let is_use = |one: &&Mention<'_>| one.role == MentionRole::Uses;
+    let is_use = |one: &&Mention| one.role == MentionRole::Uses;
     let places: Vec<String> = mentions
         .of(&hit.key())
         .filter(is_use)
         .filter(|one| seen.insert(one.place))
-        .map(|one| place(look.tree, weir_conf::At { file: one.place.file, line: 0, span: one.place.span }))
+        .map(|one| weir_conf::At { file: one.place.file, line: 0, span: one.place.span })
+        .map(|at| escaped(&place(look.tree, at)))
         .take(LISTED_MAX)
         .collect();
     let shown = places.join(", ");

@@ -1,6 +1,6 @@
 //! The target of the features (`fuzz/README.md`): changed configurations, asked at many offsets.
 
-use weir_conf::MemoryFiles;
+use weir_conf::{LineEnd, LineTable, MemoryFiles};
 use weir_doctor::Target;
 use weir_mutate::mutate;
 use weir_words::Language;
@@ -48,7 +48,7 @@ fn features() {
         let files = MemoryFiles::new().with("/n", bytes).with("/part", "error_page 500 @g; set $h 1;");
         let (tree, _) = weir_conf::load(&files, "/n", "/", &is_opaque);
         let language = if bytes.len() % 2 == 0 { Language::English } else { Language::Korean };
-        let look = Look { tree: &tree, target: Target::Weir, language };
+        let look = Look::new(&tree, Target::Weir, language);
         let length = u32::try_from(bytes.len()).unwrap();
         for file in 0..2 {
             for part in 0..9 {
@@ -60,7 +60,7 @@ fn features() {
                     fits(found.span.start, found.span.end, file);
                     assert!(!found.markdown.is_empty());
                 }
-                for one in complete(&look, file, offset) {
+                for one in complete(&look, file, offset, &|_| Vec::new()) {
                     fits(one.replaces.start, one.replaces.end, file);
                     assert!(!one.label.is_empty());
                 }
@@ -73,7 +73,7 @@ fn features() {
             }
             symbols(&tree, file);
         }
-        folds(bytes);
+        folds(bytes, &LineTable::of(bytes, LineEnd::Any));
         if let Some(out) = layout(bytes, "  ") {
             assert_eq!(layout(&out, "  ").as_ref(), Some(&out));
         }

@@ -1,7 +1,7 @@
 //! Half-written files, hostile workspaces, messages in the wrong form.
 
 use super::*;
-use crate::files::{CONFIG_FILES_MAX, NAMES_MAX};
+use crate::files::WORKSPACE_BOUNDS;
 
 /// The diagnostics of all files of a configuration that includes this, in a workspace that `make` prepares.
 fn refusal(include: &str, make: impl Fn(&Trial)) -> Vec<String> {
@@ -60,7 +60,7 @@ fn a_pattern_with_many_files_is_refused() {
     let told = refusal("many/*", |trial| {
         let many = trial.folder.join("many");
         std::fs::create_dir(&many).unwrap();
-        for number in 0..=NAMES_MAX {
+        for number in 0..=WORKSPACE_BOUNDS.names {
             std::fs::File::create(many.join(format!("{number}"))).unwrap();
         }
     });
@@ -68,7 +68,7 @@ fn a_pattern_with_many_files_is_refused() {
     let told = refusal("few/*", |trial| {
         let few = trial.folder.join("few");
         std::fs::create_dir(&few).unwrap();
-        for number in 0..=CONFIG_FILES_MAX {
+        for number in 0..=WORKSPACE_BOUNDS.files {
             std::fs::File::create(few.join(format!("{number}"))).unwrap();
         }
     });

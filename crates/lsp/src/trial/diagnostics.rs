@@ -34,10 +34,10 @@ fn nothing_is_added_and_nothing_is_lost() {
         trial.open("nginx.conf");
         let mut told: Vec<String> = trial.told().remove("nginx.conf").unwrap().iter().map(shown).collect();
         let at = |at: Option<weir_conf::At>| {
-            let lines = crate::lines::LineTable::of(text.as_bytes());
+            let lines = weir_conf::LineTable::of(text.as_bytes(), weir_conf::LineEnd::Any);
             let place =
-                lines.position(text.as_bytes(), at.unwrap_or_default().span.start, crate::lines::Encoding::Utf16);
-            format!("{}:{}", place.line + 1, place.character + 1)
+                lines.position(text.as_bytes(), at.unwrap_or_default().span.start, weir_conf::ColumnUnit::Utf16);
+            format!("{}:{}", place.line + 1, place.column + 1)
         };
         let mut expected = Vec::new();
         if target == Target::Weir {
