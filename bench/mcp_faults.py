@@ -2,13 +2,15 @@
 """Stacks with one fault each, and an agent that knows nothing but `weir mcp`: it asks `why`, and then does what `next` says.
 
     bench/mcp_faults.py --weir target/dist/weir --stacks 30 --seed 1 --json mcp.jsonl
+    bench/mcp_faults.py --weir target/dist/weir --stacks 30 --resume mcp.jsonl --minutes 60    # goes on where that ended
     bench/mcp_faults.py --weir target/dist/weir --only pool-untold --edge nginx --stacks 1 --show
 
 The faults, the loads and the truth are those of `random_faults.py`. The agent has no rules of its own: it stops when `next` is
 empty, when `next` is no longer `why`, when it only asks to try a remedy, or after --steps. Its conclusion is the last verdict that
 is one. A stack whose fault did not limit, by the answers that the load counted, is not judged, and another seed takes its place.
 
-Needs root, nginx, node and python3, and a quiet machine (else --noisy). Exit code 1: fewer than --right of the stacks.
+Needs root, nginx, node and python3, and a quiet machine (else --noisy). Exit code 1: fewer than --right of the stacks; 3: --minutes
+ended before all stacks were judged.
 """
 
 import argparse
@@ -22,7 +24,7 @@ import threading
 import time
 from typing import Any
 
-from random_faults import EDGES, block_of, chosen, is_bound, said_of, seconds_of
+from random_faults import EDGES, binary, block_of, chosen, is_bound, read, said_of, seconds_of
 from random_kinds import HEALTHY_KINDS, KINDS
 from random_stack import Stack, compose
 from random_table import classify
@@ -158,7 +160,9 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--block", default="3s", help="how long a block measures")
     parser.add_argument("--noisy", action="store_true")
     parser.add_argument("--show", action="store_true", help="each step of the agent")
+    parser.add_argument("--minutes", type=float, default=24 * 60, help="no stack is begun that would end after these, by the longest so far")
     parser.add_argument("--json", default="", help="a line of JSON for each stack, as it is done")
+    parser.add_argument("--resume", default="", help="such a file: what is in it is not done again, and what is done is added")
     return parser.parse_args()
 
 
@@ -173,21 +177,46 @@ def main() -> None:
     weir = str(pathlib.Path(options.weir).resolve())
     if any(kind.name == "app-memory" for kind in kinds):
         pages()
-    rows: list[dict[str, Any]] = []
-    for seed in range(options.seed, options.seed + SEEDS_MAX * options.stacks):
+    file = pathlib.Path(options.resume or options.json) if options.resume or options.json else None
+    rows, binaries = read(file) if options.resume and file else ([], [])
+    now = binary(weir)
+    if binaries and binaries[-1] != now:
+        print(f"the binary changed: the last rows of {file} are of {binaries[-1]}, those that come are of {now}")
+
+    def keep(line: dict[str, Any]) -> None:
+        if file:
+            with file.open("a", encoding="utf-8") as out:
+                out.write(json.dumps(line) + "\n")
+
+    if not binaries or binaries[-1] != now:
+        keep({"binary": now})
+    stacks = (compose(seed, *chosen(seed, kinds, edges)) for seed in range(options.seed, options.seed + SEEDS_MAX * options.stacks))
+    done = {(row["seed"], row["kind"], row["edge"]) for row in rows}
+    began, longest, is_cut = time.monotonic(), 0.0, False
+    for stack in stacks:
         if sum(row["class"] != "not bound" for row in rows) >= options.stacks:
             break
-        row = judged(weir, compose(seed, *chosen(seed, kinds, edges)), options)
+        if (stack.seed, stack.kind, stack.edge) in done:
+            continue
+        if time.monotonic() - began + longest > options.minutes * 60:
+            is_cut = True
+            break
+        row = judged(weir, stack, options)
+        longest = max(longest, row["seconds"])
         rows.append(row)
         print(f"{row['class']:<14} {row['seed']:>4} {row['kind']:<18} {row['edge']:<6} wanted {row['truth']:<16} said {row['word']} {row['rule'] or ''}"
               f"  {row['seconds']:.0f} s  {' > '.join(row['way'])} {row['refusal'] or ''}", flush=True)
-        if options.json:
-            with open(options.json, "a", encoding="utf-8") as out:
-                out.write(json.dumps(row) + "\n")
+        keep(row)
     counted = [row for row in rows if row["class"] != "not bound"]
     right = sum(row["class"] == "right" for row in counted)
     wanted = options.right if options.right >= 0 else -(-9 * options.stacks // 10)
-    print(f"\n{right} of {len(counted)} right; {len(rows) - len(counted)} not bound; {sum(row['seconds'] for row in rows) / 60:.0f} min")
+    spent = sorted(row["seconds"] for row in rows)
+    print(f"\n{right} of {len(counted)} right, {options.stacks} asked for; {len(rows) - len(counted)} not bound; {sum(spent) / 60:.0f} min")
+    if spent:
+        print(f"time of a stack: {spent[len(spent) // 2]:.0f} s in the middle, {spent[-1]:.0f} s at most")
+    if is_cut:
+        print("--minutes ended before all stacks were judged: --resume goes on")
+        sys.exit(3)
     sys.exit(0 if right >= wanted and len(counted) >= options.stacks else 1)
 
 

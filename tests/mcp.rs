@@ -3,24 +3,23 @@
 
 #![allow(clippy::expect_used, clippy::unwrap_used, clippy::panic, clippy::disallowed_methods)]
 
+#[path = "support/mcp.rs"]
+mod client;
 #[path = "support/needs.rs"]
 mod needs;
+#[expect(dead_code, reason = "other tests use the rest")]
+mod support;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
+use client::{MODERN, PATIENCE, Room, Server, WEIR};
 use needs::{Need, cases};
 use serde_json::{Value, json};
 
-const WEIR: &str = env!("CARGO_BIN_EXE_weir");
-/// The longest wait for anything that must come.
-const PATIENCE: Duration = Duration::from_secs(60);
-const MODERN: &str = "2026-07-28";
 /// A configuration whose load lasts for as long as a test wants.
 const SLOW: &str = "events { } http { access_log off; upstream app { server 127.0.0.1:3000; } server { listen 8080; location / { proxy_pass http://app; } } }";
 
@@ -30,161 +29,13 @@ fn main() -> ExitCode {
             the_published_schemas_are_those_of_the_tools, a_file_is_checked_and_the_next_step_can_be_called,
             a_change_is_explained_before_it_is_measured, a_log_becomes_a_script_that_no_file_of_the_user_holds,
             files_outside_of_the_directories_are_refused, a_configuration_cannot_reach_outside,
-            nothing_is_started_or_reached_that_no_person_named, hostile_text_is_data_in_every_answer, the_end_of_input_ends_the_server;
+            nothing_is_started_or_reached_that_no_person_named, an_experiment_starts_no_file_that_leads_out, hostile_text_is_data_in_every_answer, the_end_of_input_ends_the_server;
+        [] => a_running_edge_is_asked_and_watched;
         [Need::Program("mkfifo")] => a_pipe_is_no_file;
-        [Need::Namespaces] => a_cancelled_experiment_leaves_nothing, a_killed_server_leaves_nothing, one_experiment_at_a_time;
+        [Need::Root, Need::Program("setpriv")] => another_user_asks_watches_and_measures_without_root;
+        [Need::Namespaces] => a_cancelled_experiment_leaves_nothing, a_killed_server_leaves_nothing, one_experiment_at_a_time,
+            an_experiment_reads_what_was_checked;
     ])
-}
-
-/// A directory that ends with the test.
-struct Room(PathBuf);
-
-impl Room {
-    fn new(name: &str) -> Room {
-        let room =
-            std::env::temp_dir().canonicalize().unwrap().join(format!("weir-test-mcp-{}-{name}", std::process::id()));
-        let _ = fs::remove_dir_all(&room);
-        fs::create_dir_all(room.join("in")).unwrap();
-        Room(room)
-    }
-
-    fn put(&self, name: &str, text: &str) -> String {
-        let path = self.0.join("in").join(name);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
-        path.display().to_string()
-    }
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A server with its client.
-struct Server {
-    child: Child,
-    input: Option<ChildStdin>,
-    lines: Receiver<Value>,
-    mark: String,
-    id: u64,
-}
-
-impl Server {
-    fn start(room: &Room, flags: &[&str]) -> Server {
-        let mark = format!("WEIR_TEST_MCP={}", room.0.display());
-        let mut child = Command::new(WEIR)
-            .args(["mcp", "--dir"])
-            .arg(room.0.join("in"))
-            .args(flags)
-            .env("WEIR_TEST_MCP", &room.0)
-            .env("WEIR_LANG", "en")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let (tell, lines) = channel();
-        let out = BufReader::new(child.stdout.take().unwrap());
-        std::thread::spawn(move || {
-            for line in out.lines() {
-                let line = line.unwrap();
-                tell.send(serde_json::from_str(&line).unwrap_or_else(|_| panic!("not JSON: {line}"))).ok();
-            }
-        });
-        let input = child.stdin.take();
-        Server { child, input, lines, mark, id: 0 }
-    }
-
-    fn write(&mut self, line: &str) {
-        let input = self.input.as_mut().unwrap();
-        writeln!(input, "{line}").unwrap();
-        input.flush().unwrap();
-    }
-
-    fn next(&self) -> Value {
-        self.lines.recv_timeout(PATIENCE).expect("an answer")
-    }
-
-    fn send(&mut self, method: &str, mut params: Value, is_modern: bool) -> u64 {
-        self.id += 1;
-        if is_modern {
-            params["_meta"]["io.modelcontextprotocol/protocolVersion"] = MODERN.into();
-            params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
-        }
-        self.write(&json!({"jsonrpc": "2.0", "id": self.id, "method": method, "params": params}).to_string());
-        self.id
-    }
-
-    fn ask(&mut self, method: &str, params: Value) -> Value {
-        let id = self.send(method, params, true);
-        loop {
-            let message = self.next();
-            if message["id"] == id {
-                return message;
-            }
-        }
-    }
-
-    /// The structured answer of a tool. The text form and the flag of an error go with it.
-    fn call(&mut self, tool: &str, arguments: Value) -> Value {
-        let message = self.ask("tools/call", json!({"name": tool, "arguments": arguments}));
-        let result = &message["result"];
-        let answer = result["structuredContent"].clone();
-        assert_eq!((answer["version"].as_u64(), answer["tool"].as_str()), (Some(1), Some(tool)), "{message}");
-        let is_error = matches!(answer["verdict"]["name"].as_str(), Some("refused" | "failed"));
-        assert_eq!(result["isError"], is_error, "{message}");
-        let text = result["content"][0]["text"].as_str().unwrap();
-        assert!(text.starts_with(&format!("{}: ", answer["verdict"]["name"].as_str().unwrap())), "{text}");
-        answer
-    }
-
-    fn name(&mut self, tool: &str, arguments: Value) -> String {
-        self.call(tool, arguments)["verdict"]["name"].as_str().unwrap().to_owned()
-    }
-
-    /// The name of the refusal of a call.
-    fn refusal(&mut self, tool: &str, arguments: Value) -> String {
-        let answer = self.call(tool, arguments);
-        assert!(answer["refusal"]["remedy"].as_str().is_some_and(|remedy| !remedy.is_empty()), "{answer}");
-        answer["refusal"]["name"].as_str().unwrap().to_owned()
-    }
-
-    /// Processes that the server and its children started, and that run.
-    fn others(&self) -> Vec<u32> {
-        let is_ours = |pid: &u32| {
-            let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            *pid != self.child.id() && environ.split(|byte| *byte == 0).any(|one| one == self.mark.as_bytes())
-        };
-        let all = fs::read_dir("/proc").unwrap().flatten();
-        all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_ours).collect()
-    }
-
-    fn until(&self, what: &str, is: impl Fn(&[u32]) -> bool) {
-        let end = Instant::now() + PATIENCE;
-        loop {
-            let others = self.others();
-            if is(&others) {
-                return;
-            }
-            assert!(Instant::now() < end, "{what}: {others:?}");
-            std::thread::sleep(Duration::from_millis(50));
-        }
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        self.input = None;
-        let end = Instant::now() + PATIENCE;
-        while self.child.try_wait().unwrap().is_none() {
-            if Instant::now() > end {
-                self.child.kill().unwrap();
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-    }
 }
 
 fn both_eras_are_served_and_other_versions_refused() {
@@ -405,6 +256,12 @@ fn nothing_is_started_or_reached_that_no_person_named() {
     room.put("code.yml", "config: {target: 'http://127.0.0.1:1', processor: ./p.js, phases: [{duration: 1, arrivalRate: 1}]}\nscenarios: [{flow: [{get: {url: /}}]}]\n");
     room.put("p.js", "module.exports = {};");
     room.put("far.yml", "config: {phases: [{duration: 1, arrivalRate: 1}]}\nscenarios: [{flow: [{get: {url: 'http://169.254.169.254/x'}}]}]\n");
+    room.put(
+        "late.yml",
+        "config: {phases: [{duration: 1, arrivalRate: 1}]}\nscenarios: [{flow: [{get: {url: '{{ $env.HOME }}/x'}}]}]\n",
+    );
+    room.put("metrics.yml", "config: {phases: [{duration: 1, arrivalRate: 1}], plugins: {publish-metrics: [{type: statsd, host: shop.example}]}}\nscenarios: [{flow: [{get: {url: /}}]}]\n");
+    room.put("form.yml", "config: {phases: [{duration: 1, arrivalRate: 1}]}\nscenarios: [{flow: [{post: {url: /, formData: {f: {fromFile: '{{ name }}'}}}}]}]\n");
     let mut server = Server::start(&room, &[]);
     for (tool, arguments) in [
         ("why", json!({"conf": "nginx.conf"})),
@@ -422,11 +279,44 @@ fn nothing_is_started_or_reached_that_no_person_named() {
     assert_eq!(allowed.refusal("why", json!({"conf": "module.conf"})), "starts_programs");
     assert_eq!(allowed.refusal("why", json!({"conf": "nginx.conf", "script": "code.yml"})), "runs_code");
     assert_eq!(allowed.refusal("why", json!({"conf": "nginx.conf", "script": "far.yml"})), "target_not_named");
+    for (script, refusal) in
+        [("late.yml", "target_not_named"), ("metrics.yml", "target_not_named"), ("form.yml", "file_refused")]
+    {
+        let arguments = json!({"conf": "nginx.conf", "script": script});
+        assert_eq!(allowed.refusal("capacity", arguments), refusal, "{script}");
+    }
     assert_eq!(allowed.refusal("why", json!({"conf": "nginx.conf", "script": "p.js"})), "file_refused");
     assert_eq!(allowed.refusal("why", json!({"conf": "nginx.conf", "path": "--origin=id"})), "bad_argument");
     assert_eq!(allowed.refusal("why", json!({"conf": "nginx.conf", "slo": "p95=1ms --origin=id"})), "bad_argument");
     // Each sees the other server, and nothing else.
     assert_eq!((server.others(), allowed.others()), (vec![allowed.child.id()], vec![server.child.id()]));
+}
+
+fn an_experiment_starts_no_file_that_leads_out() {
+    let room = Room::new("experiments");
+    fs::write(room.0.join("secret.conf"), "secret_of_the_machine on;").unwrap();
+    let outside = room.0.join("secret.conf").display().to_string();
+    let conf = |first: &str| format!("events {{ }} {first} http {{ server {{ listen 8080; }} }}");
+    room.put("outside.conf", &conf(&format!("include {outside};")));
+    room.put("zero.conf", &conf("include /dev/zero;"));
+    room.put("missing.conf", &conf("include none.conf;"));
+    room.put("good.conf", &conf(""));
+    let mut server = Server::start(&room, &["--experiments"]);
+    for (file, refusal) in
+        [("outside.conf", "file_refused"), ("zero.conf", "file_refused"), ("missing.conf", "invalid_conf")]
+    {
+        for (tool, arguments) in [
+            ("why", json!({"conf": file})),
+            ("ab", json!({"before": file})),
+            ("ab", json!({"before": "good.conf", "after": file})),
+            ("capacity", json!({"conf": file})),
+        ] {
+            let answer = server.call(tool, arguments);
+            assert_eq!(answer["refusal"]["name"], refusal, "{tool} {file}: {answer}");
+            assert!(!answer.to_string().contains("secret_of"), "{answer}");
+        }
+    }
+    assert!(server.others().is_empty() && server.copies().is_empty());
 }
 
 /// Texts that try to be more than data.
@@ -502,6 +392,128 @@ fn the_end_of_input_ends_the_server() {
     assert!(!rooms.into_iter().any(|entry| entry.file_name().to_string_lossy().starts_with(&own)));
 }
 
+/// An edge with an API before `weir origin`. Both end with the test.
+struct RunningStack {
+    edge: Child,
+    origin: Child,
+    port: u16,
+    api: u16,
+}
+
+impl RunningStack {
+    fn start(room: &Room) -> RunningStack {
+        let [port, api, app, none] = [(); 4].map(|()| support::free_port());
+        let place = room.0.display();
+        let conf = format!(
+            "daemon off; pid {place}/edge.pid; error_log {place}/edge.log; worker_processes 1;\nevents {{ worker_connections 512; }}\nhttp {{\n    access_log off;\n    server {{ listen 127.0.0.1:{port}; status_zone shop; location / {{ proxy_pass http://127.0.0.1:{app}; }} location /none {{ proxy_pass http://127.0.0.1:{none}; }} }}\n    server {{ listen 127.0.0.1:{api}; access_log off; location /api {{ api; }} }}\n}}\n"
+        );
+        // Not below the directory of the server: the tools reach the edge, and no file of it.
+        let file = room.0.join("edge.conf");
+        fs::write(&file, conf).unwrap();
+        let quiet = |words: &[&str]| {
+            let mut command = Command::new(WEIR);
+            command.args(words).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+        };
+        let origin = quiet(&["origin", "--listen", &format!("127.0.0.1:{app}")]);
+        let edge = quiet(&["edge", "-c", &file.display().to_string()]);
+        for port in [app, port, api] {
+            support::within("the edge and its origin listen", || {
+                std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
+            });
+        }
+        RunningStack { edge, origin, port, api }
+    }
+
+    fn ask(&self, path: &str, count: u32) {
+        let url = format!("http://127.0.0.1:{}{path}", self.port);
+        let count = count.to_string();
+        let output = Command::new(WEIR).args(["load", &url, "-n", &count, "-c", "1", "-q"]).output().unwrap();
+        assert!(output.status.code().is_some(), "{output:?}");
+    }
+
+    /// The answer of `status`, when it has such evidence.
+    fn state(&self, server: &mut Server, kind: &str, is: impl Fn(&Value) -> bool) -> Value {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            let answer = server.call("status", json!({"address": format!("127.0.0.1:{}/api", self.api)}));
+            if answer["evidence"].as_array().unwrap().iter().any(|one| one["kind"] == kind && is(one)) {
+                return answer;
+            }
+            assert!(Instant::now() < end, "no {kind}: {answer}");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+}
+
+impl Drop for RunningStack {
+    fn drop(&mut self) {
+        // The keeper ends its server.
+        let _ = Command::new("kill").arg(self.edge.id().to_string()).status();
+        let _ = self.edge.wait();
+        let _ = self.origin.kill();
+        let _ = self.origin.wait();
+    }
+}
+
+fn a_running_edge_is_asked_and_watched() {
+    let room = Room::new("running");
+    let stack = RunningStack::start(&room);
+    stack.ask("/1k", 7);
+    let mut server = Server::start(&room, &["--running"]);
+    let is_shop = |one: &Value| one["data"]["server"] == "shop" && one["figures"]["requests"].as_u64() >= Some(7);
+    let sound = stack.state(&mut server, "server", is_shop);
+    let edge = &sound["evidence"][0];
+    assert_eq!((&edge["kind"], edge["figures"]["requests"].as_u64() >= Some(7)), (&json!("edge"), true), "{sound}");
+    assert!(matches!(sound["verdict"]["name"].as_str(), Some("sound" | "near_a_limit")), "{sound}");
+    stack.ask("/none", 5);
+    let failed = stack.state(&mut server, "errors", |one| one["figures"]["count"].as_u64() >= Some(5));
+    assert!(matches!(failed["verdict"]["name"].as_str(), Some("failures" | "near_a_limit")), "{failed}");
+    // The next step can be called as it is. A short watch is enough here.
+    let next = &failed["next"];
+    assert_eq!((&next["tool"], &next["arguments"]["running"]), (&json!("why"), &json!(true)), "{failed}");
+    let mut watch = next["arguments"].clone();
+    watch["seconds"] = json!(2);
+    let watched = server.call("why", watch);
+    let name = watched["verdict"]["name"].as_str().unwrap();
+    assert!(!matches!(name, "refused" | "failed"), "{watched}");
+    assert!(watched["not_measured"].to_string().contains("only watched"), "{watched}");
+    // Without the permission, the state is told and no watch is named.
+    let mut without = Server::start(&room, &[]);
+    let state = stack.state(&mut without, "errors", |_| true);
+    assert!(state["next"].is_null() && state["not_measured"].to_string().contains("--running"), "{state}");
+    let none = server.call("why", json!({"running": true, "edge_pid": std::process::id(), "seconds": 2}));
+    assert_eq!(none["verdict"]["name"], "failed", "{none}");
+}
+
+fn another_user_asks_watches_and_measures_without_root() {
+    let room = Room::new("nobody");
+    let stack = RunningStack::start(&room);
+    stack.ask("/none", 5);
+    let [port, app] = [(); 2].map(|()| support::free_port());
+    room.put("nginx.conf", &format!("events {{ }} http {{ access_log off; server {{ listen 127.0.0.1:{port}; location / {{ proxy_pass http://127.0.0.1:{app}; }} }} }}"));
+    // Another user may not be able to enter the directory of the build.
+    let weir = room.0.join("weir");
+    fs::copy(WEIR, &weir).unwrap();
+    let nobody =
+        ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "--inh-caps=-all"].map(str::to_owned);
+    let by: Vec<String> = nobody.into_iter().chain([weir.display().to_string()]).collect();
+    let by: Vec<&str> = by.iter().map(String::as_str).collect();
+    let mut server = Server::start_by(&room, &by, &["--experiments", "--running", "--noisy"]);
+    let state = stack.state(&mut server, "errors", |_| true);
+    // The files of root's edge may be closed to this user: then the answer says so, and is no verdict about the edge.
+    let mut watch = state["next"]["arguments"].clone();
+    watch["seconds"] = json!(2);
+    let watched = server.call("why", watch);
+    let has_reason = !watched["evidence"].as_array().unwrap().is_empty();
+    assert!(has_reason && watched["verdict"]["name"] != "refused", "{watched}");
+    // An experiment runs as plain processes, and says so.
+    let measured = server.call("why", json!({"conf": "nginx.conf", "path": "/1k", "rate": 50, "seconds": 1}));
+    let name = measured["verdict"]["name"].as_str().unwrap();
+    assert!(!matches!(name, "refused" | "failed" | "proved"), "{measured}");
+    assert!(measured["not_measured"].to_string().contains("plain processes"), "{measured}");
+    server.until("an experiment leaves processes", <[u32]>::is_empty);
+}
+
 /// Starts an experiment of minutes, and waits until its stack runs.
 fn measuring(room: &Room) -> (Server, u64) {
     room.put("nginx.conf", SLOW);
@@ -531,6 +543,44 @@ fn a_cancelled_experiment_leaves_nothing() {
     server.input = None;
     while let Ok(message) = server.lines.recv_timeout(Duration::from_millis(200)) {
         assert_ne!(message["id"], id, "{message}");
+    }
+}
+
+/// The file of `-c` of each edge that the server has started.
+fn served(server: &Server) -> Vec<PathBuf> {
+    let words = |pid: &u32| -> Vec<String> {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
+    };
+    let of = |words: Vec<String>| -> Option<PathBuf> {
+        let is_edge = words.get(1).is_some_and(|verb| verb == "edge");
+        words.windows(2).find(|two| is_edge && two[0] == "-c").map(|two| PathBuf::from(&two[1]))
+    };
+    server.others().iter().map(words).filter_map(of).collect()
+}
+
+fn an_experiment_reads_what_was_checked() {
+    let room = Room::new("reading");
+    let (mut server, id) = measuring(&room);
+    let main = room.0.join("in/nginx.conf");
+    // The file changes while the stack runs, and each further block would read it.
+    fs::write(&main, "load_module ./evil.so;").unwrap();
+    let mut found = served(&server);
+    found.sort();
+    found.dedup();
+    let [copy] = found.as_slice() else { panic!("{found:?}") };
+    assert!(copy.ends_with(main.strip_prefix("/").unwrap()) && *copy != main, "{copy:?}");
+    assert!(server.copies().iter().any(|own| copy.starts_with(own)), "{copy:?} is in no directory of the server");
+    // In namespaces, the copy with which the lab watches is mounted over it; on the disk it has the bytes of the call.
+    assert_eq!(fs::read_to_string(copy).unwrap(), SLOW);
+    server.write(
+        &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}).to_string(),
+    );
+    server.until("a cancelled call leaves processes", <[u32]>::is_empty);
+    let end = Instant::now() + PATIENCE;
+    while !server.copies().is_empty() {
+        assert!(Instant::now() < end, "{:?}", server.copies());
+        std::thread::sleep(Duration::from_millis(20));
     }
 }
 

@@ -12,8 +12,8 @@
 //! - `stats/`: the conclusions that the figures of blocks allow: exact intervals, power, looks, equivalence, drift,
 //!   fits; pure
 //! - `metric`, `verdict/`: the figures and the vocabulary, a table each: nothing else calls a configuration faster
-//! - `change`, `survey`: the differences between two configurations, and whether they are one factor; what one
-//!   configuration says about the machines around it
+//! - `change`, `survey`, `beside`: the differences between two configurations, and whether they are one factor; what one
+//!   configuration says about the machines around it, and about the files beside it
 //! - `schedule`, `search`: chooses the next block: quartets by a seed; chooses the next rate: climb, halve, confirm
 //! - `ask/`: turns the stack and the load that the user asked for into orders for a keeper
 //! - `stack/`: a block's machines and processes as data (`spec`). `network` makes hosts from namespaces. `group` and
@@ -45,6 +45,7 @@
 pub mod ab;
 pub mod analysis;
 pub mod ask;
+pub mod beside;
 pub mod block;
 pub mod capacity;
 pub mod change;

@@ -20,6 +20,7 @@ mod options;
 mod payload;
 mod phases;
 mod pipeline;
+mod reach;
 mod render;
 mod request;
 mod scenarios;
@@ -39,6 +40,7 @@ use std::path::Path;
 pub use document::{DocumentEntry, ScriptDocument};
 pub use keys::reference;
 pub use options::ScriptOptions;
+pub use reach::FarReach;
 pub use steps::{is_method, times};
 
 use weir_words::Said;

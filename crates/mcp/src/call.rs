@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use weir_net::process::{self, Signal};
 use weir_net::worker;
 
-use crate::guard::FileGuard;
+use crate::guard::NamedFiles;
 use crate::input::Arguments;
 use crate::settings::ServerSettings;
 use crate::tool::{self, Prepared, ToolCall};
@@ -78,7 +78,7 @@ fn answer(line: &str) -> Result<Value, String> {
         row,
         arguments: &arguments,
         settings: &settings,
-        guard: FileGuard::new(settings.dirs.clone()),
+        guard: NamedFiles::new(settings.dirs.clone()),
         room,
         made: asked["made"].as_u64().unwrap_or(0),
     };

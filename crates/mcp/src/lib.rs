@@ -12,6 +12,8 @@
 //! A file that needs too much time or memory ends a child and not the server. And the verbs of the lab print to a terminal, catch
 //! signals and raise limits of their process.
 //!
+//! Step 3 reads no file of the user again: step 1 gives the lab private copies of the bytes that it has checked (`tool/copies`).
+//!
 //! Invariants: this crate writes no file of the user. No argument of a tool is a command line, a flag or a host; the person who
 //! starts the server names these. A text that comes from a file, a log or an answer stands only in members with the name `data`,
 //! without control characters, and cut ([`clean`]). A child ends when its standard input closes.

@@ -19,7 +19,7 @@ use crate::child::{self, CallControl, ChildEnd, ChildWork};
 use crate::input::Arguments;
 use crate::message::{self, INVALID_PARAMS, INVALID_REQUEST, Incoming, METHOD_NOT_FOUND, error, response};
 use crate::settings::ServerSettings;
-use crate::tool::{self, VerbEnd, VerbRun, kept, store_of};
+use crate::tool::{self, VerbEnd, VerbRun, copies_of, kept, store_of, value_with_originals, with_originals};
 use crate::tools::{self, ToolRow};
 use crate::{call, era, texts};
 
@@ -208,9 +208,16 @@ impl Desk {
         self.send(&response(id, &era::complete(result, params)));
     }
 
-    /// Does a call. `None`: it was cancelled.
+    /// Does a call, and removes the copies of its files. `None`: it was cancelled.
     fn perform(&self, call: &Call) -> Option<Value> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
+        let answer = self.answer_of(call, number);
+        // Most calls have no copies, and the room is removed at the end in any case.
+        let _ = fs::remove_dir_all(copies_of(&self.room.0, number));
+        answer
+    }
+
+    fn answer_of(&self, call: &Call, number: u64) -> Option<Value> {
         if call.row.name == "logs_to_script" && self.scripts.fetch_add(1, Ordering::Relaxed) >= SCRIPTS_MAX {
             let why = say!(texts::MANY_SCRIPTS, SCRIPTS_MAX);
             return Some(self.refused(call, "too_many_scripts", why, texts::REMEDY_SCRIPTS));
@@ -220,58 +227,63 @@ impl Desk {
         let line = call::line(call.row.name, &call.arguments, &self.for_child, number);
         let words = ["mcp".to_owned(), "call".to_owned()];
         let work = ChildWork { program: &self.settings.program, words: &words, line: &line, limit: READING_MAX };
-        let found = match self.output(call, child::run(&work, &call.control, &mut tell), READING_MAX)? {
+        let mut found = match self.output(call, child::run(&work, &call.control, &mut tell), READING_MAX)? {
             Ok((output, said)) => match serde_json::from_slice::<Value>(&output) {
                 Ok(found) => found,
                 Err(_) => return Some(self.failed(call, &said)),
             },
             Err(answer) => return Some(answer),
         };
-        if found["answer"].is_object() {
-            return Some(found["answer"].clone());
+        if let Some(answer) = found.get_mut("answer").filter(|answer| answer.is_object()) {
+            value_with_originals(answer, &copies_of(&self.room.0, number));
+            return Some(answer.take());
         }
         let Some(run) = VerbRun::of_json(&found["run"]) else { return Some(self.failed(call, "")) };
         if !run.is_experiment {
-            return self.verb(call, &run, None, &mut tell);
+            return self.verb(call, &run, number, &mut tell);
         }
         if self.is_measuring.swap(true, Ordering::AcqRel) {
             return Some(self.refused(call, "busy", say!(texts::BUSY), texts::BUSY_REMEDY));
         }
-        let store = store_of(&self.room.0, number);
-        let answer = self.verb(call, &run, Some(&store), &mut tell);
+        let answer = self.verb(call, &run, number, &mut tell);
         self.is_measuring.store(false, Ordering::Release);
         answer
     }
 
-    /// Runs a verb, and makes the answer of its JSON.
-    fn verb(&self, call: &Call, run: &VerbRun, store: Option<&Path>, tell: &mut dyn FnMut(f64, u64)) -> Option<Value> {
+    /// Runs a verb, and makes the answer of its JSON; for an experiment, of the run that the lab stored.
+    fn verb(&self, call: &Call, run: &VerbRun, number: u64, tell: &mut dyn FnMut(f64, u64)) -> Option<Value> {
         let beginning = ["--lang", "en", "mcp", "run", "--"].map(str::to_owned);
         let words: Vec<String> = beginning.into_iter().chain(run.words.iter().cloned()).collect();
         let work = ChildWork { program: &self.settings.program, words: &words, line: "", limit: run.limit };
         let ended = child::run(&work, &call.control, tell);
-        let kept = store.and_then(|store| kept(store, RUN_BYTES_MAX));
+        let store = run.is_experiment.then(|| store_of(&self.room.0, number));
+        let copies = copies_of(&self.room.0, number);
+        let kept = store.as_deref().and_then(|store| kept(store, RUN_BYTES_MAX)).map(|(path, mut run)| {
+            value_with_originals(&mut run, &copies);
+            (path, run)
+        });
         let answer = match self.output(call, ended, run.limit) {
             None => None,
             Some(Err(answer)) => Some(answer),
             Some(Ok((output, said))) => {
-                let json = match (store, &kept) {
+                let json = match (&store, &kept) {
                     (None, _) => serde_json::from_slice(&output).unwrap_or(Value::Null),
                     (Some(_), Some((_, run))) => run.clone(),
                     (Some(_), None) => Value::Null,
                 };
-                let end = VerbEnd { json, said };
+                let end = VerbEnd { json, said: with_originals(&said, &copies) };
                 Some(tool::conclude(call.row, &call.arguments, &self.settings, &end))
             }
         };
-        self.keep(kept.map(|(path, _)| path), store);
+        self.keep(kept, store.as_deref());
         answer
     }
 
-    /// Copies a run to the place that the person named, and removes it from the room.
-    fn keep(&self, run: Option<PathBuf>, store: Option<&Path>) {
-        if let (Some(run), Some(to)) = (&run, &self.settings.store)
-            && let Some(name) = run.file_name()
-            && let Err(error) = fs::create_dir_all(to).and_then(|()| fs::copy(run, to.join(name)).map(drop))
+    /// Writes a run to the place that the person named, and removes it from the room.
+    fn keep(&self, kept: Option<(PathBuf, Value)>, store: Option<&Path>) {
+        if let (Some((path, run)), Some(to)) = (&kept, &self.settings.store)
+            && let Some(name) = path.file_name()
+            && let Err(error) = fs::create_dir_all(to).and_then(|()| fs::write(to.join(name), format!("{run:#}\n")))
         {
             let _ = writeln!(io::stderr(), "weir mcp: {}: {error}", to.display());
         }

@@ -35,10 +35,14 @@ weir_words::texts! {
     NOT_READ: "weir cannot read the file: {0}.", "파일을 읽을 수 없습니다: {0}.";
     NOT_REGULAR: "It is not a regular file.", "일반 파일이 아닙니다.";
     PATH_NOT_UTF8: "The path is not UTF-8.", "경로가 UTF-8이 아닙니다.";
-    FILE_OUTSIDE: "outside of the named directories", "지정한 디렉터리 밖";
-    FILE_NOT_REGULAR: "not a regular file", "일반 파일이 아님";
     REMEDY_DIR: "Use a file below these directories. The person who starts weir mcp names others with --dir.", "이 디렉터리 아래의 파일을 쓰세요. 다른 디렉터리는 weir mcp를 시작하는 사람이 --dir로 지정합니다.";
     NAMES_OUTSIDE: "It names {0} files outside of the directories that this server may read.", "이 서버가 읽을 수 있는 디렉터리 밖의 파일 {0}개를 사용합니다.";
+    INCLUDES_LARGE: "The includes of the configuration give more than {0} bytes.", "설정의 include가 {0}바이트보다 많은 내용을 만듭니다.";
+    NAME_IS_PATTERN: "The path of an included file has one of the characters *, ? and [, so a program takes it for a pattern.", "포함된 파일의 경로에 *, ?, [ 중 하나가 있어 프로그램이 패턴으로 읽습니다.";
+    CONF_BROKEN: "weir cannot read the whole configuration, so the lab does not start it; problems: {0}.", "설정을 끝까지 읽을 수 없어 실험을 시작하지 않습니다. 문제 {0}건.";
+    REMEDY_CHECK: "check names each problem with its line.", "check가 문제마다 줄 번호를 알려 줍니다.";
+    NOT_COPIED: "The script names {0} files by an absolute path, and an experiment reads a private copy of the script with its files.", "스크립트가 파일 {0}개를 절대 경로로 지정합니다. 실험은 스크립트와 그 파일의 사본을 읽습니다.";
+    REMEDY_COPIED: "Name the files by paths that begin at the directory of the script.", "스크립트가 있는 디렉터리에서 시작하는 상대 경로로 파일을 지정하세요.";
     NOT_READ_OUTSIDE: "weir did not read {0} files outside of the named directories; what they say may change the answer. The person who starts weir mcp adds a directory with --dir.", "지정한 디렉터리 밖의 파일 {0}개를 읽지 않았습니다. 그 내용에 따라 답이 달라질 수 있습니다. 디렉터리는 weir mcp를 시작하는 사람이 --dir로 추가합니다.";
 
     // Bounds.
@@ -110,6 +114,10 @@ weir_words::texts! {
     PROCESSOR_NOT_RUN: "The script has a processor in JavaScript. Its code was not run, so its functions are not known.", "스크립트에 JavaScript 프로세서가 있습니다. 코드를 실행하지 않아 그 함수를 알 수 없습니다.";
     SCRIPT_CODE: "The script has a processor in JavaScript, and this server runs no code of a script.", "스크립트에 JavaScript 프로세서가 있으며, 이 서버는 스크립트의 코드를 실행하지 않습니다.";
     REMEDY_SCRIPT: "Use a script without a processor, or ask the person to run weir lab.", "프로세서가 없는 스크립트를 쓰거나, 사람에게 weir lab을 실행해 달라고 하세요.";
+    SCRIPT_HOST: "The script sends to a host that this server may not reach, or that only a run knows.", "스크립트가 이 서버가 접근할 수 없는 호스트나 실행할 때에만 알 수 있는 호스트로 보냅니다.";
+    SCRIPT_FILE: "The script names a file of a form by a template, so only a run knows the file.", "스크립트가 폼의 파일을 템플릿으로 지정하여, 실행할 때에만 어떤 파일인지 알 수 있습니다.";
+    SCRIPT_METRICS: "The script sends metrics to a receiver (publish-metrics).", "스크립트가 지표를 다른 곳으로 보냅니다 (publish-metrics).";
+    REMEDY_METRICS: "Use a copy of the script without publish-metrics, or ask the person to run weir lab.", "publish-metrics가 없는 사본을 쓰거나, 사람에게 weir lab을 실행해 달라고 하세요.";
     SCRIPT_ENDING: "A script for this server is a YAML or JSON file.", "이 서버의 스크립트는 YAML 또는 JSON 파일입니다.";
     NO_MADE_SCRIPT: "This server has made no script of this name.", "이 서버가 만든 스크립트 중에 그 이름이 없습니다.";
     REMEDY_MADE: "Make it with logs_to_script, or name a file.", "logs_to_script로 만들거나 파일을 지정하세요.";

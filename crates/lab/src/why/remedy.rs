@@ -6,6 +6,7 @@ use weir_conf::edit::{self, Edit};
 use weir_conf::{MemoryFiles, Statement, Tree};
 
 use super::written::every;
+use crate::beside;
 use crate::change::{Difference, changes};
 use crate::said::{Said, say};
 
@@ -15,9 +16,6 @@ const ANY: &str = "…";
 const ASIDE: &str = "   (";
 /// Load-balancing methods: an upstream has one of them.
 const METHODS: &[&str] = &["least_conn", "least_time", "ip_hash", "hash", "random"];
-/// Directives with relative paths that begin in the directory of the configuration.
-const BESIDE: &[&str] =
-    &["ssl_certificate", "ssl_certificate_key", "ssl_dhparam", "ssl_client_certificate", "auth_basic_user_file"];
 
 /// A copy of the configuration with the change.
 #[derive(Clone, Debug)]
@@ -80,13 +78,7 @@ impl Made {
 
     /// Whether the copy may stand in any directory: none of its paths is relative to the original's directory.
     pub fn is_movable(&self) -> bool {
-        let is_relative = |statement: &Statement| {
-            let path = statement.text(0);
-            BESIDE.contains(&statement.name.text.as_str())
-                && !path.starts_with(['/', '$'])
-                && !path.starts_with("data:")
-        };
-        !every(&self.tree).any(is_relative)
+        every(&self.tree).all(|statement| beside::relative(statement).is_none())
     }
 
     /// The names of the directives that differ, each once.

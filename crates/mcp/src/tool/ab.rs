@@ -1,5 +1,7 @@
 //! `ab`: two configurations in alternating blocks, or one beside itself.
 
+use std::path::PathBuf;
+
 use serde_json::{Value, json};
 use weir_words::say;
 
@@ -15,9 +17,10 @@ pub(super) fn prepare(call: &ToolCall<'_>) -> Result<Prepared, RefusedCall> {
     lab::permission(call)?;
     let before = lab::startable(call, "before")?;
     let after = call.arguments.text("after").map(|_| lab::startable(call, "after")).transpose()?;
-    let confs: Vec<_> = [&before].into_iter().chain(&after).collect();
+    let is_alone = after.is_none();
+    let confs: Vec<PathBuf> = [before].into_iter().chain(after).collect();
     let mut words = lab::words(call, "ab", &confs)?;
-    if after.is_none() {
+    if is_alone {
         words.push("--aa".to_owned());
     }
     words.extend(call.arguments.text("metric").map(|metric| format!("--metric={metric}")));

@@ -19,7 +19,7 @@ const CONFIDENCE: f64 = 0.95;
 pub(super) fn prepare(call: &ToolCall<'_>) -> Result<Prepared, RefusedCall> {
     lab::permission(call)?;
     let conf = lab::startable(call, "conf")?;
-    let mut words = lab::words(call, "capacity", &[&conf])?;
+    let mut words = lab::words(call, "capacity", &[conf])?;
     words.extend(lab::slo(call)?);
     Ok(lab::experiment(call, words))
 }

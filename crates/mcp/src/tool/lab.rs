@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use weir_conf::{Statement, Tree};
+use weir_conf::{Level, Statement, Tree};
 use weir_words::{Text, say};
 
-use super::load_check;
-use super::shared::{CalledConf, Concluded, Prepared, RefusedCall, ToolCall, VerbRun};
+use super::shared::{Concluded, Prepared, RefusedCall, ToolCall, VerbRun};
+use super::{copies, load_check};
 use crate::answer::{Evidence, ToolAnswer};
 use crate::texts;
 
@@ -49,17 +49,23 @@ pub(super) fn permission(call: &ToolCall<'_>) -> Result<(), RefusedCall> {
     }
 }
 
-/// A configuration that the lab may start.
-pub(super) fn startable(call: &ToolCall<'_>, argument: &str) -> Result<CalledConf, RefusedCall> {
+/// The copy of a configuration that the lab may start.
+pub(super) fn startable(call: &ToolCall<'_>, argument: &str) -> Result<PathBuf, RefusedCall> {
     let conf = call.conf(argument)?;
     if let Some(name) = program(&conf.tree) {
         return Err(call.refused("starts_programs", say!(texts::STARTS_PROGRAMS, name), texts::REMEDY_PROGRAMS));
     }
-    // The lab itself reads the file again, without the bounds of the guard.
     if conf.outside > 0 {
         return Err(call.refused("file_refused", say!(texts::NAMES_OUTSIDE, conf.outside), texts::REMEDY_DIR));
     }
-    Ok(conf)
+    // A file that could not be read would be missing in the copy.
+    let grave = conf.problems.iter().filter(|problem| problem.level != Level::Warn).count();
+    if grave > 0 {
+        let mut refused = call.refused("invalid_conf", say!(texts::CONF_BROKEN, grave), texts::REMEDY_CHECK);
+        refused.next("check", json!({"conf": call.arguments.text(argument)}), texts::REMEDY_CHECK);
+        return Err(refused);
+    }
+    copies::of_conf(call, argument, &conf)
 }
 
 /// The name of the first directive with which a configuration starts a program or loads code.
@@ -74,14 +80,14 @@ fn program(tree: &Tree) -> Option<&'static str> {
 }
 
 /// The words of an experiment: its kind, its files, the load, and the flags of the person.
-pub(super) fn words(call: &ToolCall<'_>, kind: &str, confs: &[&CalledConf]) -> Result<Vec<String>, RefusedCall> {
+pub(super) fn words(call: &ToolCall<'_>, kind: &str, confs: &[PathBuf]) -> Result<Vec<String>, RefusedCall> {
     let mut words = vec!["lab".to_owned(), kind.to_owned()];
-    words.extend(confs.iter().map(|conf| conf.path.display().to_string()));
+    words.extend(confs.iter().map(|conf| conf.display().to_string()));
     let script = call.arguments.text("script").map(|named| load_check::script(call, named)).transpose()?;
     match script {
         Some(script) => {
-            load_check::may_load(call, &script)?;
-            words.extend(["--load".to_owned(), script.display().to_string()]);
+            let copy = copies::of_script(call, &script)?;
+            words.extend(["--load".to_owned(), copy.display().to_string()]);
         }
         None => {
             words.push(path(call)?);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use weir_load::plan::Plan;
-use weir_load::script::{self, Refusal, ScriptOptions};
+use weir_load::script::{self, FarReach, Refusal, ScriptOptions};
 use weir_words::say;
 
 use super::shared::{Prepared, RefusedCall, ToolCall, joined};
@@ -106,8 +106,8 @@ fn plan(path: &Path, environment: Option<&str>) -> Result<Plan, Refusal> {
 }
 
 /// Refuses a script that names files outside of the directories.
-fn reads_inside(call: &ToolCall<'_>, plan: &Plan) -> Result<(), RefusedCall> {
-    let outside = plan.files.iter().filter(|path| !call.guard.has(path) && !path.starts_with(&call.room)).count();
+pub(super) fn reads_inside(call: &ToolCall<'_>, plan: &Plan) -> Result<(), RefusedCall> {
+    let outside = plan.files.iter().filter(|path| !call.guard.has(path) && !call.is_private(path)).count();
     match outside {
         0 => Ok(()),
         _ => Err(call.refused("file_refused", say!(texts::NAMES_OUTSIDE, outside), texts::REMEDY_DIR)),
@@ -118,22 +118,27 @@ fn is_near(call: &ToolCall<'_>, target: &str) -> bool {
     authority(target).is_some_and(|authority| call.settings.may_reach(&authority))
 }
 
-/// Refuses a script that the lab may not send: it runs code, reads files outside, or names a host that the person did not name.
-pub(super) fn may_load(call: &ToolCall<'_>, path: &Path) -> Result<(), RefusedCall> {
+/// The plan of a script that the lab may send: it runs no code, and sends only to hosts that the person named. It is read as the lab
+/// reads it.
+pub(super) fn sendable(call: &ToolCall<'_>, path: &Path) -> Result<Plan, RefusedCall> {
     // The lab sets the target, so a script may have none.
     let options = ScriptOptions {
         files: vec![path.to_owned()],
         target: Some("http://127.0.0.1:9".to_owned()),
+        env: std::env::vars().collect(),
         ..ScriptOptions::default()
     };
     let plan = script::load(&options, &|_: &Path| Err(texts::SCRIPT_ENDING.en.to_owned()));
     let plan = plan.map_err(|refusal| Box::new(invalid(call, &refusal)))?;
-    reads_inside(call, &plan)?;
     if plan.processor.is_some() {
         return Err(call.refused("runs_code", say!(texts::SCRIPT_CODE), texts::REMEDY_SCRIPT));
     }
-    match plan.targets().iter().all(|target| is_near(call, target)) {
-        true => Ok(()),
-        false => Err(call.refused("target_not_named", say!(texts::TARGET_FAR), texts::REMEDY_TARGET)),
+    match plan.reaches_beyond(&|url| is_near(call, url)) {
+        None => Ok(plan),
+        Some(FarReach::Host) => Err(call.refused("target_not_named", say!(texts::SCRIPT_HOST), texts::REMEDY_TARGET)),
+        Some(FarReach::File) => Err(call.refused("file_refused", say!(texts::SCRIPT_FILE), texts::REMEDY_COPIED)),
+        Some(FarReach::Metrics) => {
+            Err(call.refused("target_not_named", say!(texts::SCRIPT_METRICS), texts::REMEDY_METRICS))
+        }
     }
 }

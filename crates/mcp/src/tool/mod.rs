@@ -4,6 +4,7 @@
 mod ab;
 mod capacity;
 mod check;
+mod copies;
 mod diff;
 mod doctor;
 mod explain;
@@ -23,6 +24,7 @@ use crate::settings::ServerSettings;
 use crate::texts;
 use crate::tools::ToolRow;
 
+pub(crate) use copies::{copies_of, value_with_originals, with_originals};
 pub(crate) use lab::{kept, store_of};
 use shared::Concluded;
 pub use shared::{Prepared, ToolCall, VerbEnd, VerbRun};

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use weir_conf::{Problem, Tree};
+use weir_doctor::guard::without_dots;
 use weir_doctor::view::View;
 use weir_doctor::{NEWEST, Target, Version};
 use weir_words::{Language, Said, say};
 
 use crate::answer::ToolAnswer;
-use crate::guard::FileGuard;
+use crate::guard::NamedFiles;
 use crate::input::Arguments;
 use crate::settings::ServerSettings;
 use crate::texts;
@@ -25,7 +26,7 @@ pub struct ToolCall<'c> {
     /// The choices of the person.
     pub settings: &'c ServerSettings,
     /// The files that may be read.
-    pub guard: FileGuard,
+    pub guard: NamedFiles,
     /// The directory of this server, for scripts that it made.
     pub room: PathBuf,
     /// The number of the next script.
@@ -91,7 +92,6 @@ pub(super) struct Concluded<'c> {
 
 /// A configuration that a call names.
 pub(super) struct CalledConf {
-    pub(super) path: PathBuf,
     pub(super) tree: Tree,
     /// Problems of its syntax and of its includes, without those of files outside of the directories.
     pub(super) problems: Vec<Problem>,
@@ -114,6 +114,11 @@ impl ToolCall<'_> {
         Box::new(ToolAnswer::refused(self.row.name, self.language(), name, why, remedy))
     }
 
+    /// Whether a path lies in the directory of this server. Nothing there is a link.
+    pub(super) fn is_private(&self, path: &Path) -> bool {
+        without_dots(path).starts_with(&self.room)
+    }
+
     /// The path of a file that an argument names.
     pub(super) fn file(&self, named: &str) -> Result<PathBuf, RefusedCall> {
         self.guard.file(named).map_err(|why| self.refused("file_refused", why, texts::REMEDY_DIR))
@@ -128,7 +133,7 @@ impl ToolCall<'_> {
         let problems: Vec<Problem> =
             problems.into_iter().filter(|problem| !is_about_outside(problem, &self.guard)).collect();
         let outside = all - problems.len();
-        Ok(CalledConf { path, tree, problems, outside })
+        Ok(CalledConf { tree, problems, outside })
     }
 
     fn load(&self, path: &Path) -> Result<(Tree, Vec<Problem>), RefusedCall> {
@@ -175,7 +180,7 @@ pub(super) fn tell_outside(answer: &mut ToolAnswer, outside: usize) {
 const ABOUT_FILES: [&str; 3] = ["open() \"", "glob() \"", "cannot load "];
 
 /// Whether a problem is only that a file lies outside of the directories: its message has the path in quotation marks.
-pub(super) fn is_about_outside(problem: &Problem, guard: &FileGuard) -> bool {
+pub(super) fn is_about_outside(problem: &Problem, guard: &NamedFiles) -> bool {
     let is_about_file = ABOUT_FILES.iter().any(|beginning| problem.what.starts_with(beginning));
     is_about_file
         && problem.what.split('"').skip(1).step_by(2).any(|quoted| quoted.starts_with('/') && guard.is_outside(quoted))
@@ -209,7 +214,7 @@ mod tests {
 
     #[test]
     fn a_problem_about_a_file_outside_is_told_from_others() {
-        let guard = FileGuard::new(vec![PathBuf::from("/srv/conf")]);
+        let guard = NamedFiles::new(vec![PathBuf::from("/srv/conf")]);
         let of = |what: &str| is_about_outside(&Problem::nowhere(weir_conf::Level::Emerg, what), &guard);
         assert!(of("open() \"/etc/nginx/mime.types\" failed (13: Permission denied)"));
         assert!(!of("open() \"/srv/conf/none.conf\" failed (2: No such file or directory)"));

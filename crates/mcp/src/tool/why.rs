@@ -27,7 +27,7 @@ pub(super) fn prepare(call: &ToolCall<'_>) -> Result<Prepared, RefusedCall> {
         return Err(call.refused("bad_argument", say!(texts::WHY_NEEDS), texts::REMEDY_ARGUMENT));
     }
     let conf = lab::startable(call, "conf")?;
-    let mut words = lab::words(call, "why", &[&conf])?;
+    let mut words = lab::words(call, "why", &[conf])?;
     words.extend(call.settings.why_flags.iter().cloned());
     words.extend(lab::slo(call)?);
     for (argument, flag) in [("prove", "--prove"), ("inside", "--inside"), ("try", "--try")] {

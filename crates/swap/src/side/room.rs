@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 use weir_conf::edit::{self, Edit};
 use weir_conf::{Include, Tree};
+use weir_lab::beside;
 
 use super::conf::SideConf;
 use super::edits::{self, AccessLogPlace, LOG, Moved, Surroundings};
@@ -16,19 +17,6 @@ use super::edits::{self, AccessLogPlace, LOG, Moved, Surroundings};
 const ROOMS_MAX: usize = 100;
 /// Most entries of the directory of a configuration that another program finds beside its copy.
 const ENTRIES_MAX: usize = 10_000;
-/// The ends of the names of directives whose files nginx finds from the configuration's directory on.
-const BESIDE: &[&str] = &[
-    "auth_basic_user_file",
-    "ssl_certificate",
-    "ssl_certificate_key",
-    "ssl_client_certificate",
-    "ssl_crl",
-    "ssl_dhparam",
-    "ssl_password_file",
-    "ssl_session_ticket_key",
-    "ssl_stapling_file",
-    "ssl_trusted_certificate",
-];
 /// Most bytes of an error log that are shown.
 const SAID_MAX: usize = 2000;
 /// The list of files, in the directory.
@@ -181,9 +169,7 @@ impl Room {
 fn upward(tree: &Tree, conf_prefix: &str) -> Vec<Edit> {
     let mut all = Vec::new();
     edits::visit(&tree.root, &mut Vec::new(), &mut |statement, _| {
-        let name = statement.name.text.as_str();
-        let word = statement.arg(0).filter(|word| word.text.starts_with("../"));
-        if let Some(word) = word.filter(|_| BESIDE.iter().any(|end| name.ends_with(end))) {
+        if let Some(word) = beside::relative(statement).filter(|word| word.text.starts_with("../")) {
             let with = weir_conf::quote(format!("{conf_prefix}{}", word.text).as_bytes());
             all.push(Edit { file: word.at.file, span: word.at.span, with });
         }
