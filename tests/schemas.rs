@@ -21,7 +21,7 @@ const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 
 fn main() -> ExitCode {
     needs::run(cases![
-        [] => every_schema_is_listed_printed_and_explained, unknown_and_missing_members_are_refused, the_state_of_an_edge_has_its_shape, a_full_state_has_its_shape, runs_of_the_lab_have_their_shape;
+        [] => every_schema_is_listed_printed_and_explained, no_member_may_have_any_value, unknown_and_missing_members_are_refused, the_state_of_an_edge_has_its_shape, a_full_state_has_its_shape, runs_of_the_lab_have_their_shape;
     ])
 }
 
@@ -56,6 +56,51 @@ fn every_schema_is_listed_printed_and_explained() {
     assert_eq!(weir(&["schema", "nothing"], &root).status.code(), Some(2));
 }
 
+/// Whether a schema says nothing about its value.
+fn is_any(schema: &Value) -> bool {
+    const SAYS: [&str; 8] = ["type", "$ref", "enum", "const", "anyOf", "allOf", "properties", "then"];
+    *schema == json!(true)
+        || schema.as_object().is_some_and(|members| !members.keys().any(|name| SAYS.contains(&name.as_str())))
+}
+
+/// The places below a schema at which any value is valid.
+fn open_places(schema: &Value, way: &str, found: &mut Vec<String>) {
+    let mut below = Vec::new();
+    for (name, value) in schema.as_object().into_iter().flatten() {
+        match (name.as_str(), value) {
+            ("properties" | "$defs", Value::Object(members)) => {
+                below.extend(members.iter().map(|(member, one)| (format!("{way}/{member}"), one)));
+            }
+            ("prefixItems" | "anyOf" | "allOf", Value::Array(list)) => {
+                below.extend(list.iter().map(|one| (format!("{way}/{name}"), one)));
+            }
+            ("items" | "additionalProperties", one) => below.push((format!("{way}/{name}"), one)),
+            _ => {}
+        }
+    }
+    for (way, one) in below {
+        if is_any(one) {
+            found.push(way.clone());
+        }
+        open_places(one, &way, found);
+    }
+}
+
+fn no_member_may_have_any_value() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference/schemas");
+    let mut found = Vec::new();
+    for entry in fs::read_dir(&root).unwrap().flatten().filter(|entry| entry.path().extension().is_some()) {
+        let text = fs::read_to_string(entry.path()).unwrap();
+        let Ok(schema) = serde_json::from_str::<Value>(&text) else { continue };
+        open_places(&schema, &entry.file_name().to_string_lossy(), &mut found);
+    }
+    assert_eq!(found, Vec::<String>::new());
+    let mut seen = Vec::new();
+    let open = json!({"properties": {"a": {}, "b": {"items": {"description": "d"}}}, "additionalProperties": true});
+    open_places(&open, "", &mut seen);
+    assert_eq!(seen, ["/a", "/b", "/b/items", "/additionalProperties"]);
+}
+
 fn unknown_and_missing_members_are_refused() {
     let room = support::scratch("schemas-doctor");
     fs::write(room.join("n.conf"), "http { server { listen 80; location /a { alias /b/; } } }\n").unwrap();
@@ -77,6 +122,12 @@ fn unknown_and_missing_members_are_refused() {
     assert!(changed(&|report| report["version"] = json!(2)) > 0, "another version");
     let against = json_of(&weir(&["doctor", "n.conf", "--no-host", "--json", "--against", "n.conf"], &room));
     schema::valid("doctor", &against);
+    let line = "2026/11/30 10:00:00 [error] 1#1: *1 connect() failed (111: Connection refused) while connecting to upstream, client: 1.2.3.4, server: _, request: \"GET / HTTP/1.1\", upstream: \"http://127.0.0.1:3000/\", host: \"shop\"\n";
+    fs::write(room.join("error.log"), line.repeat(3)).unwrap();
+    let asked = ["doctor", "502", "n.conf", "--no-host", "--json", "--error-log", "error.log"];
+    let asked = json_of(&weir(&asked, &room));
+    schema::valid("doctor", &asked);
+    assert_eq!(asked["error_log"]["messages"][0]["count"], 3, "{asked}");
     fs::remove_dir_all(&room).unwrap();
 }
 
@@ -144,6 +195,16 @@ fn runs_of_the_lab_have_their_shape() {
     assert_eq!(aa["kind"], "aa");
     let why = lab(&["why", "a.conf", "/", "--rate", "200", "-c", "4"]);
     assert_eq!(why["kind"], "why");
+    let changed = |change: &dyn Fn(&mut Value)| {
+        let mut run = why.clone();
+        change(&mut run);
+        schema::errors("lab", &run).len()
+    };
+    assert_eq!(changed(&|_| {}), 0);
+    assert!(changed(&|run| run["environment"]["colour"] = json!("red")) > 0, "an unknown member of the environment");
+    assert!(changed(&|run| run["tried"] = json!({"name": "helps"})) > 0, "a try without its sentence");
+    assert!(changed(&|run| run["elasticities"] = json!([{"name": "CPU", "value": "1"}])) > 0, "a text as a figure");
+    assert!(changed(&|run| run["verify"] = json!(["weir"])) > 0, "a list as a command");
     let again = json_of(&weir(&["lab", "report", ab["id"].as_str().unwrap(), "--json"], &room));
     schema::valid("lab", &again);
     assert_eq!(again, ab);
