@@ -3,11 +3,7 @@
 use weir_http::family::certificates;
 use weir_http::read::build::Build;
 use weir_http::text::refusal::Refusal;
-use weir_net::tls::ciphers::{Ciphers, Protocols};
-use weir_net::tls::{self, OriginOptions, Trust};
-
-/// How many authorities may stand between a trusted one and the server.
-const DEPTH: usize = 10;
+use weir_net::tls::{self, Trust};
 
 /// The authorities that weir trusts: those of a file, or those of the machine if it is empty.
 ///
@@ -15,7 +11,7 @@ const DEPTH: usize = 10;
 /// The file cannot be read, or it contains no certificate.
 pub fn authorities(b: &mut Build<'_>, file: &str) -> Result<Trust, Refusal> {
     if file.is_empty() {
-        return Ok(of_machine());
+        return Ok(Trust::of_machine());
     }
     let failed =
         |path: &str, why: &str| Refusal::whole(format!("SSL_CTX_load_verify_locations(\"{path}\") failed {why}"));
@@ -27,25 +23,5 @@ pub fn authorities(b: &mut Build<'_>, file: &str) -> Result<Trust, Refusal> {
     Trust::new(all).map_err(|flaw| failed(file, &format!("({flaw})")))
 }
 
-/// The authorities of the machine.
-pub fn of_machine() -> Trust {
-    // A certificate that weir cannot read is not used.
-    let all = tls::system_authorities().into_iter().filter(|der| Trust::new([der.clone()]).is_ok());
-    Trust::new(all).unwrap_or_default()
-}
-
-/// Speaks TLS with such a server; without `trust` it accepts any certificate.
-///
-/// # Errors
-/// TLS cannot be set up.
-pub fn client(trust: Option<Trust>) -> Result<tls::Client, String> {
-    tls::Client::for_origins(OriginOptions {
-        protocols: Protocols::default(),
-        ciphers: Ciphers::default(),
-        trust: trust.map(|trust| (trust, DEPTH)),
-        sends_name: true,
-        resumes: false,
-        alpn: vec![b"http/1.1".to_vec()],
-        key_log: None,
-    })
-}
+/// The protocol of a server that speaks HTTP.
+pub const HTTP: &[&[u8]] = &[b"http/1.1"];

@@ -1,15 +1,17 @@
-//! One connection: login, commands with a time limit, and messages of channels. It blocks its thread.
+//! One connection, with or without TLS: login, commands with a time limit, and messages of channels.
 
 use std::fmt;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{self, ErrorKind};
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use weir_net::{Instant, clock, process};
+use weir_net::log::Os;
+use weir_net::tls::{self, TlsStream};
+use weir_net::{Address, ConnectOptions, Deadline, Stream, Transport, clock, process};
 
 use crate::commands::Commands;
 use crate::place::Place;
-use crate::value::Value;
+use crate::value::{BYTES_MAX, Value};
 
 /// Why there is no reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -77,26 +79,53 @@ pub struct Message {
     pub content: Vec<u8>,
 }
 
+/// Addresses of one host that are tried, at most; all within the same time limit.
+const ADDRESSES_MAX: usize = 4;
+
+/// Bytes to read at a time.
+const READ_BYTES: usize = 16 << 10;
+
 /// A connection that is logged in. After [`NoReply::Lost`] or [`NoReply::Late`] it is of no use any more.
 pub struct Link {
-    stream: BufReader<Timed>,
+    transport: Transport,
+    /// Bytes that have arrived, and were not read yet.
+    input: Vec<u8>,
+    deadline: Deadline,
 }
 
 impl Link {
-    pub(crate) fn open(place: &Place, timeout: Duration) -> Result<Link, NoReply> {
-        let until = clock::precise() + timeout;
+    pub(crate) async fn open(place: &Place, timeout: Duration) -> Result<Link, NoReply> {
+        let deadline = Deadline::new();
+        // The clock of the loop stands still while its thread waits for requests.
+        deadline.set_at(clock::precise() + timeout);
         let unknown = || NoReply::Lost(format!("host not found: \"{}\"", place.host));
         // Not by the standard library: the server process may not read the files of the system's resolver.
         let found = process::resolve(&place.host).map_err(|_| unknown())?;
-        let address = SocketAddr::new(*found.first().ok_or_else(unknown)?, place.port);
-        let stream = TcpStream::connect_timeout(&address, left(until)?)?;
-        stream.set_nodelay(true)?;
-        let mut link = Link { stream: BufReader::new(Timed { stream, until }) };
-        link.log_in(place, place.user.as_deref())?;
+        let mut connected = Err(unknown());
+        for ip in found.iter().take(ADDRESSES_MAX) {
+            let address = Address::Tcp(SocketAddr::new(*ip, place.port));
+            connected =
+                Stream::connect_by(&address, &ConnectOptions::default(), &deadline).await.map_err(NoReply::from);
+            if connected.is_ok() {
+                break;
+            }
+        }
+        let stream = connected?;
+        let transport = match &place.trust {
+            Some(trust) if place.is_secure => secured(stream, &trust.client, &place.host, &deadline).await?.into(),
+            None if place.is_secure => return Err(NoReply::Lost("no authority for TLS is known".to_owned())),
+            _ => Transport::from(stream),
+        };
+        let mut link = Link { transport, input: Vec::new(), deadline };
+        if !link.log_in(place, place.user.as_deref()).await? {
+            // A server before Redis 6 has no users.
+            link.log_in(place, None).await?;
+        }
         Ok(link)
     }
 
-    fn log_in(&mut self, place: &Place, user: Option<&str>) -> Result<(), NoReply> {
+    /// False if the server knows a password, but no users.
+    async fn log_in(&mut self, place: &Place, user: Option<&str>) -> Result<bool, NoReply> {
         let mut commands = Commands::default();
         if let Some(password) = place.password.as_deref() {
             let words: Vec<&str> = ["AUTH"].into_iter().chain(user).chain([password]).collect();
@@ -109,12 +138,18 @@ impl Link {
         // Names this connection in CLIENT LIST; a server before Redis 7.2 refuses it.
         commands.add(&["CLIENT", "SETINFO", "LIB-NAME", "weir"]);
         commands.add(&["CLIENT", "SETINFO", "LIB-VER", env!("CARGO_PKG_VERSION")]);
-        self.send(commands.bytes())?;
-        let replies = self.values(commands.count())?;
+        self.send(commands.bytes()).await?;
+        let mut replies = Vec::new();
+        if let Err(lost) = self.values(commands.count(), &mut replies).await {
+            // A server that accepts nobody says why, before it reads a command.
+            return Err(match replies.first().and_then(Value::error) {
+                Some(words) => NoReply::Refused(words.to_owned()),
+                None => lost,
+            });
+        }
         match replies.iter().take(needed).find_map(Value::error) {
-            None => Ok(()),
-            // A server before Redis 6 has no users.
-            Some(words) if user.is_some() && words.contains("wrong number of arguments") => self.log_in(place, None),
+            None => Ok(true),
+            Some(words) if user.is_some() && words.contains("wrong number of arguments") => Ok(false),
             Some(words) => Err(NoReply::Refused(words.to_owned())),
         }
     }
@@ -123,22 +158,22 @@ impl Link {
     ///
     /// # Errors
     /// Also if the server refuses one of the commands; the others may have been done.
-    pub fn ask(&mut self, commands: &Commands, timeout: Duration) -> Result<Vec<Value>, NoReply> {
+    pub async fn ask(&mut self, commands: &Commands, timeout: Duration) -> Result<Vec<Value>, NoReply> {
         self.set_limit(timeout);
-        self.send(commands.bytes())?;
-        self.receive(commands.count())
+        self.send(commands.bytes()).await?;
+        self.receive(commands.count()).await
     }
 
     /// Subscribes to channels, and to all channels whose names match a pattern.
     ///
     /// # Errors
     /// As [`Link::ask`].
-    pub fn subscribe(&mut self, channels: &[&str], patterns: &[&str], timeout: Duration) -> Result<(), NoReply> {
+    pub async fn subscribe(&mut self, channels: &[&str], patterns: &[&str], timeout: Duration) -> Result<(), NoReply> {
         let mut commands = Commands::default();
         for (command, names) in [("SUBSCRIBE", channels), ("PSUBSCRIBE", patterns)] {
             names.iter().for_each(|name| commands.add(&[command, name]));
         }
-        self.ask(&commands, timeout).map(drop)
+        self.ask(&commands, timeout).await.map(drop)
     }
 
     /// Waits at most `wait` for the next message of the channels; then asks whether the server is still there, and waits
@@ -146,20 +181,19 @@ impl Link {
     ///
     /// # Errors
     /// The connection is lost.
-    pub fn message(&mut self, wait: Duration, timeout: Duration) -> Result<Option<Message>, NoReply> {
+    pub async fn message(&mut self, wait: Duration, timeout: Duration) -> Result<Option<Message>, NoReply> {
         self.set_limit(wait);
-        let is_late = match self.stream.fill_buf() {
-            Ok(_) => false,
-            Err(error) => match NoReply::from(error) {
-                NoReply::Late => true,
-                lost => return Err(lost),
-            },
-        };
+        let is_late = self.input.is_empty()
+            && match self.more().await.map_err(NoReply::from) {
+                Ok(()) => false,
+                Err(NoReply::Late) => true,
+                Err(lost) => return Err(lost),
+            };
         self.set_limit(timeout);
         if is_late {
-            self.send(Commands::one(&["PING"]).bytes())?;
+            self.send(Commands::one(&["PING"]).bytes()).await?;
         }
-        let values = self.receive(1)?;
+        let values = self.receive(1).await?;
         let items: Vec<&[u8]> = values.iter().flat_map(Value::list).map(Value::bytes).collect();
         Ok(match *items.as_slice() {
             [b"message", channel, content] | [b"pmessage", _, channel, content] => {
@@ -170,67 +204,76 @@ impl Link {
     }
 
     /// Whether the server has neither closed a connection that was kept, nor sent anything over it.
-    pub(crate) fn is_quiet(&self) -> bool {
-        let stream = &self.stream.get_ref().stream;
-        let peek = stream.set_nonblocking(true).and_then(|()| stream.peek(&mut [0]));
-        let is_waiting = peek.is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
-        is_waiting && self.stream.buffer().is_empty() && stream.set_nonblocking(false).is_ok()
+    pub(crate) fn is_quiet(&mut self) -> bool {
+        let read = self.transport.try_read_vec(&mut self.input, READ_BYTES);
+        read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock) && self.input.is_empty()
     }
 
     /// The time limit of all that follows.
     pub(crate) fn set_limit(&mut self, timeout: Duration) {
-        self.stream.get_mut().until = clock::precise() + timeout;
+        self.deadline.set_at(clock::precise() + timeout);
     }
 
-    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), NoReply> {
-        Ok(self.stream.get_mut().write_all(bytes)?)
+    pub(crate) async fn send(&mut self, bytes: &[u8]) -> Result<(), NoReply> {
+        Ok(self.transport.write_all(bytes, &self.deadline).await?)
     }
 
     /// As many replies; all of them are read, also if one is an error.
-    pub(crate) fn receive(&mut self, count: usize) -> Result<Vec<Value>, NoReply> {
-        let values = self.values(count)?;
+    pub(crate) async fn receive(&mut self, count: usize) -> Result<Vec<Value>, NoReply> {
+        let mut values = Vec::new();
+        self.values(count, &mut values).await?;
         match values.iter().find_map(Value::error) {
             Some(words) => Err(NoReply::Refused(words.to_owned())),
             None => Ok(values),
         }
     }
 
-    fn values(&mut self, count: usize) -> Result<Vec<Value>, NoReply> {
-        Ok((0..count).map(|_| Value::read(&mut self.stream)).collect::<io::Result<_>>()?)
-    }
-}
-
-/// A socket with a time limit for all that is read and written.
-struct Timed {
-    stream: TcpStream,
-    until: Instant,
-}
-
-impl Read for Timed {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            self.stream.set_read_timeout(Some(left(self.until)?))?;
-            match self.stream.read(buffer) {
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                read => return read,
+    async fn values(&mut self, count: usize, values: &mut Vec<Value>) -> Result<(), NoReply> {
+        while values.len() < count {
+            let mut rest = self.input.as_slice();
+            match Value::read(&mut rest) {
+                Ok(value) => {
+                    let read = self.input.len() - rest.len();
+                    self.input.drain(..read);
+                    values.push(value);
+                }
+                Err(error) if error.kind() == ErrorKind::UnexpectedEof => self.more().await?,
+                Err(error) => return Err(error.into()),
             }
         }
-    }
-}
-
-impl Write for Timed {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.stream.set_write_timeout(Some(left(self.until)?))?;
-        self.stream.write(bytes)
+        Ok(())
     }
 
-    fn flush(&mut self) -> io::Result<()> {
+    /// Waits for bytes, and takes all that have arrived.
+    async fn more(&mut self) -> io::Result<()> {
+        if self.transport.read_more(&mut self.input, READ_BYTES, &self.deadline).await? == 0 {
+            return Err(io::Error::new(ErrorKind::ConnectionAborted, "the server closed the connection"));
+        }
+        while self.input.len() as u64 <= BYTES_MAX {
+            match self.transport.try_read_vec(&mut self.input, READ_BYTES) {
+                // The next wait finds the end again.
+                Ok(0) => return Ok(()),
+                Ok(_) => {}
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
         Ok(())
     }
 }
 
-/// The time until then.
-fn left(until: Instant) -> io::Result<Duration> {
-    let left = until.saturating_duration_since(clock::precise());
-    if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
+/// Speaks TLS, and checks that the certificate is for the host.
+async fn secured(stream: Stream, client: &tls::Client, host: &str, deadline: &Deadline) -> Result<TlsStream, NoReply> {
+    let begun = TlsStream::to_origin(stream, client, host, None);
+    let begun = begun.map_err(|failure| NoReply::Lost(failure.to_string()))?;
+    begun.handshake(deadline).await.map_err(|error| match tls::failure(&error) {
+        Some(failure) => NoReply::Lost(format!("no TLS: {failure}")),
+        None if error.kind() == ErrorKind::TimedOut => NoReply::Late,
+        None => NoReply::Lost(format!("no TLS {}", Os(&error))),
+    })?;
+    let is_for = host.parse::<IpAddr>().map_or_else(|_| begun.is_for(host), |address| begun.is_for_address(address));
+    match is_for {
+        true => Ok(begun),
+        false => Err(NoReply::Lost(format!("its certificate is not for \"{host}\""))),
+    }
 }

@@ -35,6 +35,7 @@ pub struct QueuedRequest {
 pub enum Asker {
     Task(Promise<CommandReplies>),
     Thread(SyncSender<CommandReplies>),
+    Nobody,
 }
 
 impl QueuedRequest {
@@ -42,7 +43,7 @@ impl QueuedRequest {
     fn is_awaited(&self) -> bool {
         match &self.asker {
             Asker::Task(promise) => promise.is_awaited(),
-            Asker::Thread(_) => true,
+            Asker::Thread(_) | Asker::Nobody => true,
         }
     }
 
@@ -51,6 +52,7 @@ impl QueuedRequest {
             Asker::Task(promise) => promise.give(|| replies),
             // A thread that waits no longer has dropped the other end.
             Asker::Thread(sender) => drop(sender.try_send(replies)),
+            Asker::Nobody => {}
         }
     }
 }
@@ -75,7 +77,7 @@ impl Queue {
         queues.push(Arc::downgrade(&queue));
         let place = place.clone();
         // Without the thread, the list is dropped, and `push` fails.
-        let _ = worker::block_aside("redis", move || serve(&place, &list));
+        let _ = worker::block_aside("redis", move || drop(worker::block_on(serve(place, list))));
         queue
     }
 
@@ -87,7 +89,8 @@ impl Queue {
     }
 }
 
-fn serve(place: &Place, list: &Receiver<QueuedRequest>) {
+/// The loop of the thread. It has one task, so it may block while there is no request.
+async fn serve(place: Place, list: Receiver<QueuedRequest>) {
     let mut kept: Option<Link> = None;
     let mut pause = Pause::default();
     while let Ok(first) = list.recv() {
@@ -95,9 +98,12 @@ fn serve(place: &Place, list: &Receiver<QueuedRequest>) {
         let batch: VecDeque<QueuedRequest> = iter::once(first).chain(rest).filter(QueuedRequest::is_awaited).collect();
         // The others have their own limit while they wait for the slowest.
         let Some(timeout) = batch.iter().map(|request| request.timeout).max() else { continue };
-        let link = kept.take().filter(Link::is_quiet).map_or_else(|| pause.then_open(place, timeout), Ok);
+        let link = match kept.take().and_then(|mut link| link.is_quiet().then_some(link)) {
+            Some(link) => Ok(link),
+            None => pause.then_open(&place, timeout).await,
+        };
         kept = match link {
-            Ok(link) => exchange(link, timeout, batch),
+            Ok(link) => exchange(link, timeout, batch).await,
             Err(failed) => {
                 fail(batch, &failed);
                 None
@@ -108,15 +114,15 @@ fn serve(place: &Place, list: &Receiver<QueuedRequest>) {
 }
 
 /// Sends all, then reads all. Returns the link if it can be used again.
-fn exchange(mut link: Link, timeout: Duration, mut batch: VecDeque<QueuedRequest>) -> Option<Link> {
+async fn exchange(mut link: Link, timeout: Duration, mut batch: VecDeque<QueuedRequest>) -> Option<Link> {
     let bytes: Vec<u8> = batch.iter().flat_map(|request| request.commands.bytes()).copied().collect();
     link.set_limit(timeout);
-    if let Err(failed) = link.send(&bytes) {
+    if let Err(failed) = link.send(&bytes).await {
         fail(batch, &failed);
         return None;
     }
     while let Some(request) = batch.pop_front() {
-        match link.receive(request.commands.count()) {
+        match link.receive(request.commands.count()).await {
             Err(failed @ (NoReply::Lost(_) | NoReply::Late)) => {
                 request.answer(Err(failed.clone()));
                 fail(batch, &failed);
@@ -140,11 +146,11 @@ struct Pause {
 }
 
 impl Pause {
-    fn then_open(&self, place: &Place, timeout: Duration) -> Result<Link, NoReply> {
+    async fn then_open(&self, place: &Place, timeout: Duration) -> Result<Link, NoReply> {
         if let Some(until) = self.until {
             thread::sleep(until.saturating_duration_since(clock::precise()));
         }
-        Link::open(place, timeout)
+        Link::open(place, timeout).await
     }
 
     fn note(&mut self, is_well: bool) {

@@ -98,13 +98,18 @@ fn a_connection_that_ended_or_hangs_is_replaced() {
         sides.recv().unwrap().answer("FIRST", "+one\r\n");
         let mut hangs = sides.recv().unwrap();
         hangs.answer("SECOND", "");
-        sides.recv().unwrap().answer("THIRD", "+three\r\n");
-        sides.recv().unwrap().answer("FOURTH", "+fo");
+        let mut third = sides.recv().unwrap();
+        third.answer("THIRD", "+three\r\n");
+        third.answer("FOURTH", "+fo");
+        drop(third);
         sides.recv().unwrap().answer("FIFTH", "%1\r\n");
         drop(hangs);
     });
     assert_eq!(ask(&server, "FIRST", LONG), Ok(vec![text("one")]));
-    assert_eq!(ask(&server, "SECOND", SHORT), Err(NoReply::Late));
+    // Until the client's kernel knows of the close, a command is lost with its connection.
+    let second =
+        (0..100).map(|_| ask(&server, "SECOND", SHORT)).find(|answer| !matches!(answer, Err(NoReply::Lost(_))));
+    assert_eq!(second, Some(Err(NoReply::Late)));
     assert_eq!(ask(&server, "THIRD", LONG), Ok(vec![text("three")]));
     let lost = |answer: Result<_, NoReply>| answer.unwrap_err().to_string();
     assert!(lost(ask(&server, "FOURTH", LONG)).contains("closed the connection"));
@@ -161,7 +166,10 @@ fn a_login_is_sent_and_its_refusal_has_no_password() {
             let mut side = sides.recv().unwrap();
             answers.iter().map(|answer| side.answer("LIB-VER", answer)).collect::<String>()
         });
-        let said = server.link(LONG).err().map_or(String::new(), |failed| failed.to_string());
+        let said = {
+            let server = server.clone();
+            run(async move { server.link(LONG).await.err().map_or(String::new(), |failed| failed.to_string()) })
+        };
         assert_eq!(said, result);
         assert!(fakes.join().unwrap().contains(expected), "{login}");
         assert!(!format!("{server} {server:?}").contains("s3cret"));
@@ -181,14 +189,17 @@ fn messages_of_channels_arrive_and_a_silent_server_is_asked() {
         side.answer("PING", "*2\r\n$4\r\npong\r\n$0\r\n\r\n");
         side.answer("PING", "");
     });
-    let mut link = server.link(LONG).unwrap();
-    link.subscribe(&["c"], &["p*"], LONG).unwrap();
     let message = |channel: &str, content: &str| {
         Ok(Some(Message { channel: channel.as_bytes().to_vec(), content: content.as_bytes().to_vec() }))
     };
-    assert_eq!(link.message(LONG, LONG), message("c", "x"));
-    assert_eq!(link.message(LONG, LONG), message("pq", "y"));
-    assert_eq!(link.message(SHORT, LONG), Ok(None));
-    assert!(link.message(SHORT, LONG).is_err());
+    let heard = run(async move {
+        let mut link = server.link(LONG).await.unwrap();
+        link.subscribe(&["c"], &["p*"], LONG).await.unwrap();
+        let first = [link.message(LONG, LONG).await, link.message(LONG, LONG).await];
+        (first, link.message(SHORT, LONG).await, link.message(SHORT, LONG).await)
+    });
+    assert_eq!(heard.0, [message("c", "x"), message("pq", "y")]);
+    assert_eq!(heard.1, Ok(None));
+    assert!(heard.2.is_err());
     fakes.join().unwrap();
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use url::Url;
 use weir_meter::live::Canary;
 use weir_net::log::{self, Level};
+use weir_net::tls::{Client, Trust};
 use weir_net::worker;
 
 use crate::dash::alert::{post, request_to};
@@ -54,7 +55,11 @@ pub fn start(url: Url) -> io::Result<SyncSender<Canary>> {
 fn deliver(url: Url, state: &Canary) -> Result<(), String> {
     let request = request_to(&url, &serde_json::to_string(state).map_err(|error| error.to_string())?);
     let sent = worker::block_on(async move {
-        let tls = if url.scheme() == "https" { trust::client(Some(trust::of_machine())) } else { Err(String::new()) };
+        let tls = if url.scheme() == "https" {
+            Client::for_servers(Some(Trust::of_machine()), trust::HTTP)
+        } else {
+            Err(String::new())
+        };
         post(&url, tls.as_ref().map_err(Clone::clone), &request, PATIENCE).await.map_err(|failed| failed.why)
     });
     sent.unwrap_or_else(|error| Err(error.to_string()))

@@ -96,7 +96,8 @@ pub static FAMILY: Family = Family::new("acme", &[
         }),
     Directive::new("acme_share", HTTP, Arity::AtLeast(1),
         "weir's own: edges share certificates, keys and challenges through Redis, and make one order together: redis://[user:password@]HOST:PORT[/DB], \
-         or env:NAME or file:PATH with this URL; [prefix=weir:acme] [timeout=1s] [lease=5m].", share::read),
+         or env:NAME or file:PATH with this URL; [prefix=weir:acme] [timeout=1s] [lease=5m] \
+         [trusted_certificate=FILE].", share::read),
     Directive::new("acme_dns_ttl", HTTP, ONE, "weir's own (Angie's name): the time to live of records that acme_dns_port serves.",
         |b, s| {
             let time = u32::try_from(value::long_time_of(s.text(0)).ok_or_else(|| Refusal::directive("invalid value"))?.as_secs()).map_err(|_| Refusal::directive("invalid value"))?;

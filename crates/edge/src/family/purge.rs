@@ -15,8 +15,6 @@ use weir_http::read::families::{Answering, Family};
 use weir_http::text::refusal::Refusal;
 use weir_http::text::value;
 use weir_net::log::{self, Level};
-use weir_net::process;
-use weir_redis::RedisServer;
 
 use crate::guard::{self, Deed};
 use crate::purge::bus::{Bus, Settings as LogSettings};
@@ -49,7 +47,7 @@ pub static FAMILY: Family = Family::new("purge", &[
     Directive::new("cache_purge_log", HTTP, Arity::AtLeast(1),
         "weir's own: edges share purges through a stream in Redis: redis://[user:password@]HOST:PORT[/DB], or env:NAME \
          or file:PATH with this URL; \
-         [stream=weir:purges] [edge=HOSTNAME] [state=FILE] [timeout=1s] [maxlen=100000].", log),
+         [stream=weir:purges] [edge=HOSTNAME] [state=FILE] [timeout=1s] [maxlen=100000] [trusted_certificate=FILE].", log),
 ])
 .answer(Answering { answer: |exchange, conn| Box::pin(crate::purge::api::answer(exchange, conn)), is_inner: true })
 .adopt(|new, old| { crate::declared_mut(new).purge.adopt(&crate::declared(old).purge); Ok(()) })
@@ -113,9 +111,9 @@ pub fn close(old: &Conf, new: Option<&Conf>) {
 }
 
 fn log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let invalid = |what: &str| Refusal::directive(format!("is invalid: {what}"));
-    let url = process::kept_elsewhere(statement.text(0), |name| b.path(name)).map_err(|what| invalid(&what))?;
-    let server = RedisServer::parse(&url).map_err(invalid)?;
+    let words = || statement.args.iter().skip(1).map(|word| word.text.as_str());
+    let trusted = words().find_map(|word| word.strip_prefix("trusted_certificate=")).unwrap_or_default();
+    let server = crate::redis::server(b, statement.text(0), trusted)?;
     let mut settings = LogSettings {
         server,
         stream: "weir:purges".to_owned(),
@@ -124,7 +122,7 @@ fn log(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
         timeout: Duration::from_secs(1),
         length_max: LENGTH_DEFAULT,
     };
-    for word in statement.args.iter().skip(1).map(|word| word.text.as_str()) {
+    for word in words() {
         parameter(b, &mut settings, word)?;
     }
     crate::declaring(b).purge.log = Some(settings);
@@ -138,6 +136,8 @@ fn parameter(b: &mut Build<'_>, settings: &mut LogSettings, word: &str) -> Resul
         _ => Err(bad().todo(format!("write a name of 1 to {NAME_BYTES_MAX} bytes"))),
     };
     match word.split_once('=') {
+        // The server was read with it.
+        Some(("trusted_certificate", file)) if !file.is_empty() => {}
         Some(("stream", text)) => settings.stream = name_of(text)?,
         Some(("edge", text)) => settings.edge = name_of(text)?,
         Some(("state", text)) if !text.is_empty() => {
@@ -152,7 +152,11 @@ fn parameter(b: &mut Build<'_>, settings: &mut LogSettings, word: &str) -> Resul
         Some(("maxlen", text)) => {
             settings.length_max = value::number(text).filter(|number| *number > 0).ok_or_else(bad)?;
         }
-        _ => return Err(bad().todo("the parameters are stream=, edge=, state=, timeout= and maxlen=")),
+        _ => {
+            return Err(
+                bad().todo("the parameters are stream=, edge=, state=, timeout=, maxlen= and trusted_certificate=")
+            );
+        }
     }
     Ok(())
 }
@@ -205,7 +209,8 @@ mod tests {
             ("redis://h timeout=61s", "invalid parameter \"timeout=61s\""),
             ("redis://h timeout=0", "invalid parameter \"timeout=0\""),
             ("redis://h x=1", "invalid parameter \"x=1\""),
-            ("rediss://h", "without TLS"),
+            ("redis://h trusted_certificate=f", "trusted_certificate= is for TLS"),
+            ("rediss://h trusted_certificate=no-such-file", "no-such-file"),
             ("env:WEIR_NO_SUCH_URL", "no variable \"WEIR_NO_SUCH_URL\""),
             ("file:no-such-file", "/p/no-such-file: No such file"),
             ("redis://u:s3cret@h:x", "redis://[user:password@]HOST:PORT[/DB]"),

@@ -53,7 +53,7 @@ impl Bus {
         let (follower, applied) = (shared.clone(), memory.map(|memory| memory.applied));
         worker::block_aside("purge log", move || {
             if assume(identity.as_ref()) {
-                tail::follow(&follower, applied);
+                let _ = worker::block_on(async move { tail::follow(&follower, applied).await });
             }
         })?;
         Ok(Arc::new(Bus { shared, keys: Keys::of(&settings.stream) }))

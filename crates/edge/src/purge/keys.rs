@@ -117,39 +117,39 @@ pub struct Follower {
 
 impl Follower {
     /// Connects; each command may take as long as `timeout`.
-    pub fn open(server: &RedisServer, stream: &str, timeout: Duration) -> Result<Follower, NoReply> {
-        Ok(Follower { link: server.link(timeout)?, keys: Keys::of(stream), timeout })
+    pub async fn open(server: &RedisServer, stream: &str, timeout: Duration) -> Result<Follower, NoReply> {
+        Ok(Follower { link: server.link(timeout).await?, keys: Keys::of(stream), timeout })
     }
 
     /// The newest entry; makes one if there is none, so that every edge has an id to continue from.
-    pub fn newest_or_begin(&mut self) -> Result<Id, NoReply> {
-        if let Some(id) = self.look(Id::default())?.newest {
+    pub async fn newest_or_begin(&mut self) -> Result<Id, NoReply> {
+        if let Some(id) = self.look(Id::default()).await?.newest {
             return Ok(id);
         }
-        let reply = self.ask(&Commands::one(&["XADD", &self.keys.stream, "*", "kind", "begin"]))?;
+        let reply = self.ask(&Commands::one(&["XADD", &self.keys.stream, "*", "kind", "begin"])).await?;
         reply.first().and_then(id_of).ok_or(NoReply::Unexpected)
     }
 
     /// The id of the newest report.
-    pub fn newest_heard(&mut self) -> Result<Id, NoReply> {
-        let reply = self.ask(&Commands::one(&newest(&self.keys.applied)))?;
+    pub async fn newest_heard(&mut self) -> Result<Id, NoReply> {
+        let reply = self.ask(&Commands::one(&newest(&self.keys.applied))).await?;
         Ok(reply.first().and_then(first_id).unwrap_or_default())
     }
 
     /// The state of the log, and whether entry `id` is there.
-    pub fn look(&mut self, id: Id) -> Result<Look, NoReply> {
+    pub async fn look(&mut self, id: Id) -> Result<Look, NoReply> {
         let mut commands = Commands::default();
         self.keys.add_look(&mut commands, id);
-        look_of(&self.ask(&commands)?)
+        look_of(&self.ask(&commands).await?)
     }
 
     /// The entries after `after` and the reports after `heard`; waits at most `block` for new ones.
-    pub fn read(&mut self, after: Id, heard: Id, block: Duration) -> Result<OrderNews, NoReply> {
+    pub async fn read(&mut self, after: Id, heard: Id, block: Duration) -> Result<OrderNews, NoReply> {
         let (count, block_ms) = (READ_MAX.to_string(), block.as_millis().max(1).to_string());
         let (stream, applied) = (self.keys.stream.as_str(), self.keys.applied.as_str());
         let (after, from) = (after.to_string(), heard.to_string());
         let words = ["XREAD", "COUNT", &count, "BLOCK", &block_ms, "STREAMS", stream, applied, &after, &from];
-        let replies = self.link.ask(&Commands::one(&words), block + self.timeout)?;
+        let replies = self.link.ask(&Commands::one(&words), block + self.timeout).await?;
         let mut news = OrderNews { heard, ..OrderNews::default() };
         for of_stream in replies.iter().flat_map(Value::list) {
             let [name, entries] = of_stream.list() else { return Err(NoReply::Unexpected) };
@@ -171,22 +171,22 @@ impl Follower {
 
     /// Reports for all edges how far an edge is: in the hash, and if `aloud`, also in the stream that waiting edges
     /// read.
-    pub fn say(&mut self, edge: &str, beat: &Beat, aloud: bool) -> Result<(), NoReply> {
+    pub async fn say(&mut self, edge: &str, beat: &Beat, aloud: bool) -> Result<(), NoReply> {
         let mut commands = Commands::one(&["HSET", &self.keys.edges, edge, &beat.to_text()]);
         if aloud {
             let (most, id) = (APPLIED_MAX.to_string(), beat.applied.to_string());
             commands.add(&["XADD", &self.keys.applied, "MAXLEN", "~", &most, "*", edge, &id]);
         }
-        self.ask(&commands).map(drop)
+        self.ask(&commands).await.map(drop)
     }
 
     /// Takes edges out of the hash.
-    pub fn forget(&mut self, edges: &[String]) -> Result<(), NoReply> {
-        if edges.is_empty() { Ok(()) } else { self.ask(&self.keys.forget(edges)).map(drop) }
+    pub async fn forget(&mut self, edges: &[String]) -> Result<(), NoReply> {
+        if edges.is_empty() { Ok(()) } else { self.ask(&self.keys.forget(edges)).await.map(drop) }
     }
 
-    fn ask(&mut self, commands: &Commands) -> Result<Vec<Value>, NoReply> {
-        self.link.ask(commands, self.timeout)
+    async fn ask(&mut self, commands: &Commands) -> Result<Vec<Value>, NoReply> {
+        self.link.ask(commands, self.timeout).await
     }
 }
 

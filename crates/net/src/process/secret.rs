@@ -45,12 +45,12 @@ mod tests {
         let read = |text: &str| kept_elsewhere(text, |name| std::env::temp_dir().join(name).display().to_string());
         let file = format!("file:{}", path.file_name().unwrap().to_str().unwrap());
         assert!(read(&file).unwrap_err().contains("weir-net-secret-"));
-        std::fs::write(&path, "nats://s3cret@h \nnothing of it\n").unwrap();
-        assert_eq!(read(&file).unwrap(), "nats://s3cret@h");
+        std::fs::write(&path, "redis://s3cret@h \nnothing of it\n").unwrap();
+        assert_eq!(read(&file).unwrap(), "redis://s3cret@h");
         std::fs::write(&path, "\nsecond").unwrap();
         assert!(read(&file).unwrap_err().ends_with("its first line is empty"));
         std::fs::remove_file(&path).unwrap();
-        assert_eq!(read("nats://h").unwrap(), "nats://h");
+        assert_eq!(read("redis://h").unwrap(), "redis://h");
         assert_eq!(read("env:PATH").unwrap(), std::env::var("PATH").unwrap().trim());
         assert!(read("env:WEIR_NO_SUCH").unwrap_err().contains("no variable \"WEIR_NO_SUCH\""));
     }

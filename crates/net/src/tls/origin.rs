@@ -6,7 +6,7 @@
 
 use super::chain::{Purpose, Trust};
 use super::ciphers::{Ciphers, Protocols};
-use super::client::{Client, provider};
+use super::client::{Client, provider, system_authorities};
 use super::error::Failure;
 use super::judge::{Anyone, is_common_name};
 use super::keys::KeyPair;
@@ -22,6 +22,9 @@ use rustls::sign::SingleCertAndKey;
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, OtherError, SignatureScheme};
 use std::net::IpAddr;
 use std::sync::Arc;
+
+/// Authorities that may stand between a trusted one and a server that weir asks itself.
+const DEPTH: usize = 10;
 
 /// The TLS options of a proxy towards origins.
 #[derive(Debug)]
@@ -65,6 +68,20 @@ impl Client {
         Ok(Client { config: Arc::new(config) })
     }
 
+    /// The client for servers that weir asks itself, for one of these protocols (RFC 7301). Without `trust` it accepts
+    /// any certificate. Fails with a sentence if TLS cannot be set up.
+    pub fn for_servers(trust: Option<Trust>, protocols: &[&[u8]]) -> Result<Client, String> {
+        Client::for_origins(OriginOptions {
+            protocols: Protocols::default(),
+            ciphers: Ciphers::default(),
+            trust: trust.map(|trust| (trust, DEPTH)),
+            sends_name: true,
+            resumes: false,
+            alpn: protocols.iter().map(|protocol| protocol.to_vec()).collect(),
+            key_log: None,
+        })
+    }
+
     /// The same client with a certificate. It has its own sessions: it never resumes a session that began with
     /// another certificate.
     #[must_use]
@@ -82,6 +99,15 @@ impl Client {
         let mut config = ClientConfig::clone(&self.config);
         config.alpn_protocols = protocols;
         Client { config: Arc::new(config) }
+    }
+}
+
+impl Trust {
+    /// Trusts the authorities of the machine.
+    pub fn of_machine() -> Trust {
+        // A certificate that weir cannot read is not used.
+        let all = system_authorities().into_iter().filter(|der| Trust::new([der.clone()]).is_ok());
+        Trust::new(all).unwrap_or_default()
     }
 }
 

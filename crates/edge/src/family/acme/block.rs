@@ -13,6 +13,7 @@ use weir_http::family::certificates;
 use weir_http::read::build::Build;
 use weir_http::text::refusal::Refusal;
 use weir_http::text::value;
+use weir_net::tls::Client;
 
 use super::authority::Authority;
 use super::dns;
@@ -205,7 +206,7 @@ impl Draft {
             key,
             directory: state.map(Directory::new),
             verifies,
-            tls: trust::client(trusted),
+            tls: Client::for_servers(trusted, trust::HTTP),
             publisher,
             delay: self.delay,
             at: b.at(),

@@ -7,8 +7,6 @@ use weir_conf::Statement;
 use weir_http::read::build::Build;
 use weir_http::text::refusal::Refusal;
 use weir_http::text::value;
-use weir_net::process;
-use weir_redis::RedisServer;
 
 use crate::acme::AcmeShare;
 
@@ -20,15 +18,14 @@ const PREFIX_BYTES_MAX: usize = 200;
 
 /// Reads the statement.
 pub fn read(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
-    let invalid = |what: &str| Refusal::directive(format!("is invalid: {what}"));
-    let url = process::kept_elsewhere(statement.text(0), |name| b.path(name)).map_err(|what| invalid(&what))?;
-    let server = RedisServer::parse(&url).map_err(invalid)?;
+    let mut trusted = String::new();
     let (mut prefix, mut timeout, mut lease) =
         ("weir:acme".to_owned(), Duration::from_secs(1), Duration::from_secs(300));
     for word in statement.args.iter().skip(1).map(|word| word.text.as_str()) {
         let bad = || Refusal::whole(format!("invalid parameter \"{word}\""));
         match word.split_once('=') {
             Some(("prefix", text)) if (1..=PREFIX_BYTES_MAX).contains(&text.len()) => prefix = text.to_owned(),
+            Some(("trusted_certificate", file)) if !file.is_empty() => file.clone_into(&mut trusted),
             Some(("timeout", text)) => {
                 let time = value::long_time_of(text).filter(|time| !time.is_zero() && *time <= TIMEOUT_MAX);
                 timeout = time.ok_or_else(|| bad().todo("write a time from 1ms to 60s"))?;
@@ -36,9 +33,10 @@ pub fn read(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
             Some(("lease", text)) => {
                 lease = value::long_time_of(text).filter(|time| !time.is_zero()).ok_or_else(bad)?;
             }
-            _ => return Err(bad().todo("the parameters are prefix=, timeout= and lease=")),
+            _ => return Err(bad().todo("the parameters are prefix=, timeout=, lease= and trusted_certificate=")),
         }
     }
+    let server = crate::redis::server(b, statement.text(0), &trusted)?;
     crate::declaring(b).acme.share = Some(Arc::new(AcmeShare { server, prefix, timeout, lease }));
     Ok(())
 }

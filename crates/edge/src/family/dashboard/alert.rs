@@ -11,6 +11,7 @@ use weir_http::read::build::Build;
 use weir_http::text::refusal::Refusal;
 use weir_http::text::value;
 use weir_net::log;
+use weir_net::tls::Client;
 use weir_words::Language;
 
 use crate::dash::alert::RECEIVERS_MAX;
@@ -75,7 +76,7 @@ pub fn alert(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     // The scheme of a secret URL is known when it is read.
     let may_be_tls = !matches!(&place, Place::Here(url) if url.scheme() == "http");
     if may_be_tls {
-        receiver.tls = trust::client(Some(trust::authorities(b, &trusted)?));
+        receiver.tls = Client::for_servers(Some(trust::authorities(b, &trusted)?), trust::HTTP);
         if !trusted.is_empty() {
             receiver.trusted = certificates::read(b, &trusted).map(|text| text.to_vec()).unwrap_or_default();
         }

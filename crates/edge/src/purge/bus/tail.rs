@@ -24,8 +24,8 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// weir logs another edge with this edge's name after this many reports in a row.
 const NAMESAKE_AFTER: u32 = 3;
 
-/// Follows the log after an entry, until the bus stops.
-pub(super) fn follow(shared: &Shared, applied: Option<Id>) {
+/// Follows the log after an entry, until the bus stops. The thread has this task alone, so it may block.
+pub(super) async fn follow(shared: &Shared, applied: Option<Id>) {
     let mut tail = Tail {
         shared,
         applied,
@@ -41,12 +41,15 @@ pub(super) fn follow(shared: &Shared, applied: Option<Id>) {
     let mut backoff = Backoff::default();
     while !shared.is_stopped() {
         let settings = &shared.settings;
-        let link = Follower::open(&settings.server, &settings.stream, settings.timeout);
-        let failed = match link.and_then(|mut link| tail.join(&mut link).map(|heard| (link, heard))) {
+        let joined = match Follower::open(&settings.server, &settings.stream, settings.timeout).await {
+            Ok(mut link) => tail.join(&mut link).await.map(|heard| (link, heard)),
+            Err(failed) => Err(failed),
+        };
+        let failed = match joined {
             Err(failed) => failed,
             Ok((mut link, heard)) => {
                 backoff = Backoff::default();
-                match tail.run(&mut link, heard) {
+                match tail.run(&mut link, heard).await {
                     Err(failed) => failed,
                     Ok(()) => return,
                 }
@@ -76,17 +79,17 @@ struct Tail<'s> {
 
 impl Tail<'_> {
     /// Finds the entry to continue after; returns the id of the newest report.
-    fn join(&mut self, link: &mut Follower) -> Result<Id, NoReply> {
-        let heard = link.newest_heard()?;
-        let newest = link.newest_or_begin()?;
-        let look = link.look(self.applied.unwrap_or(newest))?;
+    async fn join(&mut self, link: &mut Follower) -> Result<Id, NoReply> {
+        let heard = link.newest_heard().await?;
+        let newest = link.newest_or_begin().await?;
+        let look = link.look(self.applied.unwrap_or(newest)).await?;
         self.now_ms = look.now_ms;
         match self.applied {
             Some(_) if look.is_there => {}
             Some(applied) => self.start_over(newest, Some(applied)),
             None => self.start_over(newest, None),
         }
-        self.say(link, false)?;
+        self.say(link, false).await?;
         let (server, stream) = (&self.shared.settings.server, &self.shared.settings.stream);
         let from = self.applied.unwrap_or_default();
         let again = if self.is_lost { " again" } else { "" };
@@ -107,12 +110,12 @@ impl Tail<'_> {
     }
 
     /// Reads and applies entries until the bus stops.
-    fn run(&mut self, link: &mut Follower, mut heard: Id) -> Result<(), NoReply> {
+    async fn run(&mut self, link: &mut Follower, mut heard: Id) -> Result<(), NoReply> {
         while !self.shared.is_stopped() {
             if self.looked.is_none_or(|looked| clock::precise() - looked >= LOOK_EVERY) {
-                self.look(link)?;
+                self.look(link).await?;
             }
-            let OrderNews { entries, applied, heard: further } = link.read(self.from(), heard, BLOCK)?;
+            let OrderNews { entries, applied, heard: further } = link.read(self.from(), heard, BLOCK).await?;
             heard = further;
             if self.shared.is_stopped() {
                 break;
@@ -123,21 +126,21 @@ impl Tail<'_> {
             if let Some(last) = entries.last().map(|entry| entry.id) {
                 entries.iter().for_each(|entry| self.apply(entry));
                 self.move_to(last);
-                self.say(link, true)?;
+                self.say(link, true).await?;
             }
         }
         Ok(())
     }
 
     /// Reads the reports of the other edges, and checks whether the stream is still the same.
-    fn look(&mut self, link: &mut Follower) -> Result<(), NoReply> {
-        let look = link.look(self.from())?;
+    async fn look(&mut self, link: &mut Follower) -> Result<(), NoReply> {
+        let look = link.look(self.from()).await?;
         (self.now_ms, self.looked) = (look.now_ms, Some(clock::precise()));
         if !look.is_there {
-            let newest = link.newest_or_begin()?;
+            let newest = link.newest_or_begin().await?;
             self.start_over(newest, self.applied);
         }
-        self.say(link, false)?;
+        self.say(link, false).await?;
         let mut forgotten = Vec::new();
         let mut is_namesake = false;
         self.shared.note(|book: &mut Book| {
@@ -145,7 +148,7 @@ impl Tail<'_> {
             forgotten = book.edges.take(look.edges.into_iter(), look.now_ms);
             is_namesake = book.edges.run_of(&self.shared.settings.edge).is_some_and(|run| run != self.shared.run);
         });
-        link.forget(&forgotten)?;
+        link.forget(&forgotten).await?;
         self.namesake = if is_namesake { self.namesake.saturating_add(1) } else { 0 };
         if self.namesake == NAMESAKE_AFTER && !self.shared.has_namesake.load(Ordering::Relaxed) {
             let name = &self.shared.settings.edge;
@@ -217,9 +220,9 @@ impl Tail<'_> {
         }
     }
 
-    fn say(&mut self, link: &mut Follower, aloud: bool) -> Result<(), NoReply> {
+    async fn say(&mut self, link: &mut Follower, aloud: bool) -> Result<(), NoReply> {
         let beat = Beat { applied: self.from(), at_ms: self.now_ms, run: self.shared.run.clone() };
-        link.say(&self.shared.settings.edge, &beat, aloud)
+        link.say(&self.shared.settings.edge, &beat, aloud).await
     }
 
     fn from(&self) -> Id {
