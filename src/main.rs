@@ -220,7 +220,7 @@ mod tests {
     fn the_defaults_of_every_verb_have_their_types() {
         for line in [
             "weir load u",
-            "weir agent nats://h",
+            "weir agent redis://h",
             "weir doctor",
             "weir adopt",
             "weir swap a b",

@@ -1,4 +1,4 @@
-//! One run from several agents, with a real nats-server between them (Debian's `nats-server`).
+//! One run from several agents, with a real redis-server between them (Debian's `redis-server`).
 //!
 //! The test has its own target: the merged report must equal the target's counts.
 
@@ -12,14 +12,15 @@ mod support;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use needs::{Need, cases};
 use serde_json::Value;
-use support::PATIENCE;
+use support::{PATIENCE, within};
 
 const WEIR: &str = env!("CARGO_BIN_EXE_weir");
 const ROWS: usize = 90;
@@ -37,17 +38,18 @@ scenarios:
 
 fn main() -> ExitCode {
     needs::run(cases![
-        [Need::Program("nats-server")] => three_agents_do_the_work_of_one, a_lost_agent_marks_the_run, agents_that_do_not_come_are_said, a_processor_on_an_agent_decides_the_exit_code;
-        [Need::Program("nats-server"), Need::Namespaces] => three_machines_load_one_target;
+        [Need::Program("redis-server")] => three_agents_do_the_work_of_one, a_lost_agent_marks_the_run, agents_that_do_not_come_are_said, a_processor_on_an_agent_decides_the_exit_code, a_redis_that_starts_again_loses_nothing, a_user_of_redis_needs_few_rights;
+        [Need::Program("redis-server"), Need::Program("openssl")] => agents_speak_tls_to_a_server_that_the_machine_trusts;
+        [Need::Program("redis-server"), Need::Namespaces] => three_machines_load_one_target;
     ])
 }
 
 fn three_agents_do_the_work_of_one() {
-    let nats = Nats::start("127.0.0.1", None);
+    let redis = Redis::start("127.0.0.1", &[], "");
     let target = Target::start("127.0.0.1");
     let room = Room::new("agents", &target.url, 2);
-    let agents: Vec<_> = ["a", "a", "c"].map(|name| nats.agent(&mut Command::new(WEIR), name)).into();
-    let (report, stdout) = nats.load(&room, 3, &[]);
+    let agents: Vec<_> = ["a", "a", "c"].map(|name| redis.agent(&mut Command::new(WEIR), name)).into();
+    let (report, stdout) = redis.load(&room, 3, &mut Command::new(WEIR));
     same_as_the_targets_own(&report, &target.asked());
     let generator = &report["weir"]["generator"]["agents"];
     let mut names: Vec<_> = generator.as_object().unwrap().keys().collect();
@@ -64,19 +66,16 @@ fn three_agents_do_the_work_of_one() {
 }
 
 fn a_lost_agent_marks_the_run() {
-    let nats = Nats::start("127.0.0.1", Some("s3cret"));
+    let redis = Redis::start("127.0.0.1", &["--requirepass", "s3cret"], ":s3cret@");
     let target = Target::start("127.0.0.1");
     let room = Room::new("agents-lost", &target.url, 3);
     // A killed agent leaves its directory behind. The test's directory contains it, so both are removed together.
     let mut agents: Vec<_> =
-        ["a", "b"].map(|name| nats.agent(Command::new(WEIR).env("TMPDIR", &room.dir), name)).into();
+        ["a", "b"].map(|name| redis.agent(Command::new(WEIR).env("TMPDIR", &room.dir), name)).into();
     let load = std::thread::scope(|scope| {
-        let load = scope.spawn(|| nats.load(&room, 2, &[]));
-        let begun = Instant::now();
-        while target.asked().len() < ROWS / 3 && begun.elapsed() < PATIENCE {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        agents.remove(1).0.kill().unwrap();
+        let load = scope.spawn(|| redis.load(&room, 2, &mut Command::new(WEIR)));
+        within("a third of the load", || target.asked().len() >= ROWS / 3);
+        drop(agents.remove(1));
         load.join().unwrap()
     });
     let (report, stdout) = load;
@@ -91,24 +90,32 @@ fn a_lost_agent_marks_the_run() {
 }
 
 fn agents_that_do_not_come_are_said() {
-    let nats = Nats::start("127.0.0.1", Some("s3cret"));
+    let redis = Redis::start("127.0.0.1", &["--requirepass", "s3cret"], ":s3cret@");
     let room = Room::new("agents-none", "http://127.0.0.1:1", 1);
-    let _agent = nats.agent(&mut Command::new(WEIR), "only");
+    let _agent = redis.agent(&mut Command::new(WEIR), "only");
     let load = |url: &str| {
         let args = ["load", "--agents", url, "-n", "2", "--agents-wait", "2s"];
         let output = Command::new(WEIR).args(args).arg(&room.script).output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
-    let (code, said) = load(&nats.url);
+    let (code, said) = load(&redis.url);
     assert!(code == Some(11) && said.contains("only 1 of 2 agents connected within 2 s (only)"), "{code:?} {said}");
-    let (code, said) = load(&nats.url.replace("s3cret", "wrong"));
-    assert!(code == Some(11) && said.contains("Authorization Violation") && !said.contains("wrong"), "{code:?} {said}");
-    let (_, said) = load("tls://127.0.0.1");
-    assert!(said.contains("does not support TLS to NATS"), "{said}");
+    let none = format!("redis://127.0.0.1:{}", support::free_port());
+    for (url, why) in [
+        (redis.url.replace("s3cret", "gue55").as_str(), "refuses: WRONGPASS"),
+        (&redis.url.replace(":s3cret@", ""), "refuses: NOAUTH"),
+        (&redis.url.replace("redis://", "nats://"), "agents use Redis in place of NATS: write redis://HOST"),
+        (&redis.url.replace("redis://", "rediss://"), "no connection to the Redis server"),
+        (&none, "Connection refused"),
+    ] {
+        let (code, said) = load(url);
+        assert!(code == Some(11) && said.contains(why), "{url}: {code:?} {said}");
+        assert!(!said.contains("gue55") && !said.contains("s3cret"), "{said}");
+    }
 }
 
 fn a_processor_on_an_agent_decides_the_exit_code() {
-    let nats = Nats::start("127.0.0.1", None);
+    let redis = Redis::start("127.0.0.1", &[], "");
     let target = Target::start("127.0.0.1");
     let room = Room::new("agents-exit", &target.url, 1);
     let code = "let n = 0; module.exports = { judge(context, ee, next) { if (++n === 20) artillery.suggestedExitCode = 17; next(); } };";
@@ -118,9 +125,9 @@ fn a_processor_on_an_agent_decides_the_exit_code() {
         .replace("scenarios:", "  processor: ./judge.js\nscenarios:")
         .replace("  - flow:\n", "  - flow:\n      - function: judge\n");
     std::fs::write(&room.script, script).unwrap();
-    let agents: Vec<_> = ["a", "b"].map(|name| nats.agent(&mut Command::new(WEIR), name)).into();
+    let agents: Vec<_> = ["a", "b"].map(|name| redis.agent(&mut Command::new(WEIR), name)).into();
     let output = Command::new(WEIR)
-        .args(["load", "--agents", &nats.url, "-n", "2", "--env-pass", "AGENTS_TEST_TOKEN"])
+        .args(["load", "--agents", &redis.url, "-n", "2", "--env-pass", "AGENTS_TEST_TOKEN"])
         .arg(&room.script)
         .env("AGENTS_TEST_TOKEN", "passed")
         .output()
@@ -132,19 +139,78 @@ fn a_processor_on_an_agent_decides_the_exit_code() {
     }
 }
 
+fn a_redis_that_starts_again_loses_nothing() {
+    let mut redis = Redis::start("127.0.0.1", &[], "");
+    let target = Target::start("127.0.0.1");
+    let room = Room::new("agents-again", &target.url, 5);
+    let agents: Vec<_> = ["a", "b"].map(|name| redis.agent(&mut Command::new(WEIR), name)).into();
+    let url = redis.url.clone();
+    let (report, stdout) = std::thread::scope(|scope| {
+        let load = scope.spawn(|| load(&url, &room, 2, &mut Command::new(WEIR)));
+        within("a third of the load", || target.asked().len() >= ROWS / 3);
+        redis.start_again();
+        load.join().unwrap()
+    });
+    same_as_the_targets_own(&report, &target.asked());
+    assert_eq!(report["weir"]["incomplete"], serde_json::json!([]), "{stdout}");
+    for agent in agents {
+        let said = agent.ends_well();
+        assert!(said.contains("connection to the Redis server is lost") && said.contains("connected again"), "{said}");
+    }
+}
+
+/// The user of Redis that the guide names, and a user that may not publish.
+fn a_user_of_redis_needs_few_rights() {
+    let user = "weir on >s3cret resetchannels &weir.v1.* -@all +publish +subscribe +ping";
+    let users: Vec<&str> = ["--user"].into_iter().chain(user.split(' ')).collect();
+    let redis = Redis::start("127.0.0.1", &users, "weir:s3cret@");
+    let target = Target::start("127.0.0.1");
+    let room = Room::new("agents-user", &target.url, 1);
+    let agent = redis.agent(&mut Command::new(WEIR), "a");
+    let (report, stdout) = redis.load(&room, 1, &mut Command::new(WEIR));
+    same_as_the_targets_own(&report, &target.asked());
+    assert_eq!(report["weir"]["incomplete"], serde_json::json!([]), "{stdout}");
+    agent.ends_well();
+
+    let mute = user.replace("+publish ", "");
+    let users: Vec<&str> = ["--user"].into_iter().chain(mute.split(' ')).collect();
+    let redis = Redis::start("127.0.0.1", &users, "weir:s3cret@");
+    let output = Command::new(WEIR).args(["agent", &redis.url, "--once"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(1) && said.contains("refuses: NOPERM"), "{:?} {said}", output.status);
+}
+
+fn agents_speak_tls_to_a_server_that_the_machine_trusts() {
+    let target = Target::start("127.0.0.1");
+    let room = Room::new("agents-tls", &target.url, 1);
+    let (certificate, key) = support::certificate(&room.dir);
+    let (certificate, port) = (certificate.to_str().unwrap(), support::free_port());
+    let tls = ["--tls-port", &port.to_string(), "--tls-auth-clients", "no", "--tls-cert-file", certificate];
+    let options = [&tls[..], &["--tls-key-file", key.to_str().unwrap()]].concat();
+    let mut redis = Redis::start("127.0.0.1", &options, "");
+    redis.url = format!("rediss://localhost:{port}");
+    let agent = redis.agent(Command::new(WEIR).env("SSL_CERT_FILE", certificate), "a");
+    let (report, _) = redis.load(&room, 1, Command::new(WEIR).env("SSL_CERT_FILE", certificate));
+    same_as_the_targets_own(&report, &target.asked());
+    agent.ends_well();
+    let output = Command::new(WEIR).args(["agent", &redis.url, "--once"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.code() == Some(1) && said.contains("no TLS"), "{:?} {said}", output.status);
+}
+
 /// Three machines: network namespaces joined by a bridge.
 fn three_machines_load_one_target() {
     let net = Namespaces::new();
-    let nats = Nats::start(&net.gateway, None);
+    let redis = Redis::start(&net.gateway, &[], "");
     let target = Target::start(&net.gateway);
     let room = Room::new("agents-netns", &target.url, 2);
     let mut agents = Vec::new();
     for name in &net.names {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", name, WEIR]);
-        agents.push(nats.agent(&mut command, name));
+        agents.push(redis.agent(&mut command, name));
     }
-    let (report, stdout) = nats.load(&room, 3, &[]);
+    let (report, stdout) = redis.load(&room, 3, &mut Command::new(WEIR));
     let asked = target.asked();
     same_as_the_targets_own(&report, &asked);
     let mut by_address: BTreeMap<IpAddr, usize> = BTreeMap::new();
@@ -209,20 +275,6 @@ impl Drop for Room {
 /// A process that is ended with the test.
 struct Running(Child);
 
-impl Running {
-    fn ends_well(mut self) {
-        let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
-            if let Some(status) = self.0.try_wait().unwrap() {
-                assert!(status.success(), "{status}");
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        panic!("an agent did not end after its run");
-    }
-}
-
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.0.kill();
@@ -230,56 +282,96 @@ impl Drop for Running {
     }
 }
 
-/// A nats-server on a free port.
-struct Nats {
-    _server: Running,
+/// An agent of one run.
+struct RunningAgent {
+    process: Running,
+    said: JoinHandle<String>,
+}
+
+impl RunningAgent {
+    /// Waits for its end; returns the lines that it printed after the first.
+    fn ends_well(mut self) -> String {
+        let begun = Instant::now();
+        while begun.elapsed() < PATIENCE {
+            if let Some(status) = self.process.0.try_wait().unwrap() {
+                assert!(status.success(), "{status}");
+                return self.said.join().unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        panic!("an agent did not end after its run");
+    }
+}
+
+/// A redis-server on a free port, without files on disk.
+struct Redis {
+    server: Running,
+    words: Vec<String>,
+    place: String,
     url: String,
 }
 
-impl Nats {
-    fn start(host: &str, token: Option<&str>) -> Nats {
-        let port = support::free_port();
-        let mut command = Command::new("nats-server");
-        command.args(["-a", host, "-p", &port.to_string()]).args(token.iter().flat_map(|token| ["--auth", token]));
-        let server = Running(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-        let begun = Instant::now();
-        while TcpStream::connect((host, port)).is_err() {
-            assert!(begun.elapsed() < PATIENCE, "nats-server does not answer");
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        let login = token.map_or(String::new(), |token| format!("{token}@"));
-        Nats { _server: server, url: format!("nats://{login}{host}:{port}") }
+impl Redis {
+    /// Starts the server with these further options. `login` stands before the host in the URL.
+    fn start(host: &str, options: &[&str], login: &str) -> Redis {
+        let port = support::free_port().to_string();
+        let always = ["--bind", host, "--port", &port, "--save", "", "--appendonly", "no", "--protected-mode", "no"];
+        let words: Vec<String> = always.iter().chain(options).map(ToString::to_string).collect();
+        let place = format!("{host}:{port}");
+        Redis { server: redis_server(&words, &place), words, url: format!("redis://{login}{place}"), place }
+    }
+
+    /// Kills the server, and starts it again at the same place.
+    fn start_again(&mut self) {
+        self.server.0.kill().unwrap();
+        self.server.0.wait().unwrap();
+        self.server = redis_server(&self.words, &self.place);
     }
 
     /// Starts an agent for one run, and returns when it waits for the run.
-    fn agent(&self, command: &mut Command, name: &str) -> Running {
+    fn agent(&self, command: &mut Command, name: &str) -> RunningAgent {
         command.args(["agent", &self.url, "--name", name, "--once", "--workers", "1"]);
-        let mut agent = Running(command.stderr(Stdio::piped()).spawn().unwrap());
-        let mut lines = BufReader::new(agent.0.stderr.take().unwrap());
+        let mut process = Running(command.stderr(Stdio::piped()).spawn().unwrap());
+        let mut lines = BufReader::new(process.0.stderr.take().unwrap());
         let mut line = String::new();
         lines.read_line(&mut line).unwrap();
         assert!(line.contains("waiting for a run"), "{line}");
-        std::thread::spawn(move || lines.read_to_string(&mut String::new()));
-        agent
+        let said = std::thread::spawn(move || {
+            let mut rest = String::new();
+            lines.read_to_string(&mut rest).unwrap();
+            rest
+        });
+        RunningAgent { process, said }
     }
 
-    /// Runs the load; returns the report and the printed text.
-    fn load(&self, room: &Room, agents: usize, more: &[&str]) -> (Value, String) {
-        let report = room.dir.join("report.json");
-        let output = Command::new(WEIR)
-            .args(["load", "--agents", &self.url, "-n", &agents.to_string(), "--env-pass", "AGENTS_TEST_TOKEN", "-o"])
-            .args([report.as_path(), Path::new(&room.script)])
-            .args(more)
-            .env("AGENTS_TEST_TOKEN", "passed")
-            .env("AGENTS_TEST_SECRET", "hidden")
-            .output()
-            .unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let stdout = text(&output.stdout);
-        assert!(output.status.success(), "{} {stdout} {}", output.status, text(&output.stderr));
-        let report = serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
-        (report, stdout)
+    /// Runs the load by this command; returns the report and the printed text.
+    fn load(&self, room: &Room, agents: usize, weir: &mut Command) -> (Value, String) {
+        load(&self.url, room, agents, weir)
     }
+}
+
+fn redis_server(words: &[String], place: &str) -> Running {
+    let mut command = Command::new("redis-server");
+    let server = Running(command.args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    within("redis-server answers", || TcpStream::connect(place).is_ok());
+    server
+}
+
+/// Runs the load on agents; returns the report and the printed text.
+fn load(url: &str, room: &Room, agents: usize, weir: &mut Command) -> (Value, String) {
+    let report = room.dir.join("report.json");
+    let output = weir
+        .args(["load", "--agents", url, "-n", &agents.to_string(), "--env-pass", "AGENTS_TEST_TOKEN", "-o"])
+        .args([&report, &room.script])
+        .env("AGENTS_TEST_TOKEN", "passed")
+        .env("AGENTS_TEST_SECRET", "hidden")
+        .output()
+        .unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let stdout = text(&output.stdout);
+    assert!(output.status.success(), "{} {stdout} {}", output.status, text(&output.stderr));
+    let report = serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
+    (report, stdout)
 }
 
 /// A target that records its requests.

@@ -363,7 +363,7 @@ fn quick_does_as_artillerys_quick_and_the_cloud_is_refused_by_name() {
     for (arguments, code, why) in [
         (&["quick", "ftp://x/"][..], 1, "Supported protocols: HTTP(S) and WS(S)"),
         (&["quick", "-c", "0", "http://x/"], 2, "at least 1"),
-        (&["run-fargate", "--region", "eu-west-1", "test.yml"], 2, "weir load --agents nats://HOST"),
+        (&["run-fargate", "--region", "eu-west-1", "test.yml"], 2, "weir load --agents redis://HOST"),
         (&["run", "--record", "test.yml"], 2, "-o run.json --html run.html"),
         (&["--record", "--key", "k", "test.yml"], 2, "-o run.json --html run.html"),
     ] {

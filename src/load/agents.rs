@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use weir_load::agent::{self, AGENTS_MAX, Agent, Conductor, JobParts, Merged, NatsServer, WantedRun, chosen_env};
+use weir_load::agent::{self, AGENTS_MAX, Agent, Conductor, JobParts, Merged, WantedRun, chosen_env, server_of};
 use weir_words::{Language, say};
 
 use weir_load::run::{self, Channel, NotBegun, Run, RunWatch};
@@ -18,12 +18,12 @@ use super::ran::Ran;
 /// `weir agent`.
 #[derive(Args)]
 #[command(after_help = "\
-An agent waits at a NATS server, runs its share of one run of `weir load --agents` at a time, and waits again.
-A client that may publish at this server controls the requests and the targets of the agent. So set a password or a token
-in the server (nats://USER:PASSWORD@HOST, nats://TOKEN@HOST). Ctrl-C ends the agent and its current run.")]
+An agent waits at a Redis server, runs its share of one run of `weir load --agents` at a time, and waits again.
+A client that may publish at this server controls the requests and the targets of the agent. So set a password in the
+server (redis://:PASSWORD@HOST, redis://USER:PASSWORD@HOST). Ctrl-C ends the agent and its current run.")]
 pub struct AgentArgs {
-    /// The server: nats://[USER:PASSWORD@|TOKEN@]HOST[:4222]; env:NAME or file:PATH with the URL keeps secrets out of
-    /// ps
+    /// The server: redis://[USER:PASSWORD@]HOST[:6379], or rediss:// for TLS; env:NAME or file:PATH with the URL keeps
+    /// secrets out of ps
     #[arg(value_name = "URL")]
     url: String,
     /// Name of this agent in reports [default: the name of the machine]
@@ -42,7 +42,7 @@ pub fn main(args: &AgentArgs, language: Language) -> ExitCode {
     // Every virtual user needs a socket. If the kernel refuses to raise the limit, the old limit stays; the
     // self-check reports that.
     let _ = weir_net::process::raise_nofile();
-    let outcome = NatsServer::parse(&args.url).and_then(|server| {
+    let outcome = server_of(&args.url).and_then(|server| {
         let name = args.name.clone().unwrap_or_else(machine);
         let agent = Agent { server, name, workers_max: args.workers, once: args.once };
         let channel = Channel::new();
@@ -83,7 +83,7 @@ pub(super) fn run(
     let files: Vec<_> = run.plan.files.iter().chain(&args.with_files).cloned().collect();
     let parts = JobParts { options, files: &files, env, workers: args.workers, seed: run.seed };
     let job = agent::pack(&parts)?;
-    let wanted = WantedRun { server: NatsServer::parse(url)?, agents, wait };
+    let wanted = WantedRun { server: server_of(url)?, agents, wait };
     let conductor = Conductor::start(&wanted, job)?;
     for (index, mate) in conductor.gather(&|| channel.is_stopped())?.iter().enumerate() {
         let said = say!(

@@ -14,7 +14,7 @@ Examples:
   weir load https://127.0.0.1:8443/ --http2 -c 16 -m 32 -k   16 connections with 32 streams each, like h2load
   weir load https://127.0.0.1:8443/ --http3 -c 32 -m 8 -k    the same over HTTP/3
   weir load http://127.0.0.1:8080/ -R 500         500 requests a second, independent of the answers (open model)
-  weir load --agents nats://10.0.0.1 -n 4 test.yml   one run from four machines, each with `weir agent nats://10.0.0.1`
+  weir load --agents redis://10.0.0.1 -n 4 test.yml   one run from four machines, each with `weir agent redis://10.0.0.1`
   weir load from access.log -o mix.yml            a script with the mix of requests of an access log or a recording
   weir load compare before.json after.json        compares two single runs
   weir load report run.json                       writes the page run.json.html
@@ -228,7 +228,7 @@ pub struct RunArgs {
     /// Threads [default: one per CPU this process may use; 1 for scripts with a processor]
     #[arg(long, value_name = "N")]
     pub workers: Option<usize>,
-    /// Run on agents (weir agent) at this NATS server (or env:NAME, file:PATH with its URL); -n is their number
+    /// Run on agents (weir agent) at this Redis server (or env:NAME, file:PATH with its URL); -n is their number
     #[arg(long, value_name = "URL", requires = "requests", help_heading = "Agents")]
     pub agents: Option<String>,
     /// Longest time to wait for the agents

@@ -191,8 +191,8 @@ weir_words::texts! {
 
     // Commands of Artillery's that weir does in another way.
     NO_CLOUD:
-        "weir starts no machines in a cloud. Start `weir agent nats://HOST` on each machine, and run the script from one of them: weir load --agents nats://HOST -n MACHINES test.yml",
-        "weir는 클라우드에서 머신을 시작하지 않습니다. 머신마다 `weir agent nats://HOST`를 실행한 뒤 그중 한 대에서 스크립트를 실행하세요: weir load --agents nats://HOST -n MACHINES test.yml";
+        "weir starts no machines in a cloud. Start `weir agent redis://HOST` on each machine, and run the script from one of them: weir load --agents redis://HOST -n MACHINES test.yml",
+        "weir는 클라우드에서 머신을 시작하지 않습니다. 머신마다 `weir agent redis://HOST`를 실행한 뒤 그중 한 대에서 스크립트를 실행하세요: weir load --agents redis://HOST -n MACHINES test.yml";
     NO_RECORD:
         "weir sends no results to Artillery Cloud (--record, --key). Write the report to files: -o run.json --html run.html; to keep the metrics, use --prometheus ADDR or the plugin publish-metrics",
         "weir는 결과를 Artillery Cloud로 보내지 않습니다(--record, --key). 보고서를 파일로 저장하세요: -o run.json --html run.html. 지표를 남기려면 --prometheus ADDR이나 publish-metrics 플러그인을 쓰세요";

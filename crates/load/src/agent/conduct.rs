@@ -1,7 +1,7 @@
 //! The controller: finds agents, sends them the job and their shares, starts them together, collects their counts.
 //!
-//! A separate thread speaks to NATS. The agents' counts arrive as the same [`run::Event`]s as those of local threads,
-//! so [`run::listen`] handles agents and workers alike.
+//! A separate thread speaks to the agents. The agents' counts arrive as the same [`run::Event`]s as those of local
+//! threads, so [`run::listen`] handles agents and workers alike.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,14 +12,15 @@ use std::time::Duration;
 use serde_json::{Value as Json, json};
 use weir_net::Instant;
 use weir_net::clock::precise;
+use weir_redis::RedisServer;
 use weir_words::{Said, say};
 
+use super::channels::{ChannelLink, LinkEvent};
 use super::clock::now_us;
 use super::health;
 use super::letter::{self, Letter};
-use super::limits::{BEAT, HEARD_MAX, LOOK};
+use super::limits::{BEAT, BODY_BYTES_MAX, HEARD_MAX, LOOK};
 use super::member::{Loss, Mate, RunAgent};
-use super::nats::{LinkEvent, NatsLink, NatsServer};
 use crate::event::Event;
 use crate::output::SelfCheck;
 use crate::output::facts::fingerprint;
@@ -45,7 +46,7 @@ const PIECE_BYTES: usize = 512 << 10;
 #[derive(Clone, Debug)]
 pub struct WantedRun {
     /// The server to which the agents are connected.
-    pub server: NatsServer,
+    pub server: RedisServer,
     /// Number of agents.
     pub agents: u64,
     /// Longest time to wait for the agents.
@@ -69,7 +70,6 @@ pub struct Conductor {
     gathered: Receiver<Result<Vec<Mate>, Said>>,
     thread: JoinHandle<Ended>,
     agents: usize,
-    body_bytes_max: usize,
 }
 
 /// Orders of the main thread.
@@ -95,15 +95,13 @@ impl Conductor {
         let (orders, heard) = mpsc::sync_channel(HEARD_MAX);
         let (tell, gathered) = mpsc::channel();
         let run = random::string(12);
-        let mut link = NatsLink::connect(&wanted.server, "weir load", orders.clone())?;
-        link.subscribe(letter::up(&run));
+        let link = ChannelLink::open(&wanted.server, vec![letter::up(&run)], letter::AGENTS, orders.clone())?;
         let agents = usize::try_from(wanted.agents.clamp(1, AGENTS_MAX)).unwrap_or(1);
-        let body_bytes_max = link.body_bytes_max();
         let mut baton = Baton {
             run,
             seats: (0..agents).map(|_| None).collect(),
             lost: Vec::new(),
-            job: Packed { fingerprint: fingerprint(&[&job]), bytes: job, piece: body_bytes_max.min(PIECE_BYTES) },
+            job: Packed { fingerprint: fingerprint(&[&job]), bytes: job },
             until: precise() + wanted.wait,
             wait: wanted.wait,
             all_came: false,
@@ -117,7 +115,7 @@ impl Conductor {
             .name("conductor".to_owned())
             .spawn(move || baton.conduct(&heard))
             .map_err(|error| say!(texts::NO_THREAD, error.to_string()))?;
-        Ok(Conductor { orders, gathered, thread, agents, body_bytes_max })
+        Ok(Conductor { orders, gathered, thread, agents })
     }
 
     /// Waits until all agents have come and can begin; the error is for the user.
@@ -141,8 +139,8 @@ impl Conductor {
         let text = |(name, value): &(Arc<str>, Value)| (name.clone(), value.clone());
         let map = Value::Map(Arc::new(before.iter().map(text).collect::<Map>()));
         let before = map.to_json().unwrap_or_else(|| "{}".to_owned()).into_bytes();
-        if before.len() > self.body_bytes_max {
-            return Err(say!(texts::BEFORE_TOO_LARGE, self.body_bytes_max));
+        if before.len() > BODY_BYTES_MAX {
+            return Err(say!(texts::BEFORE_TOO_LARGE, BODY_BYTES_MAX));
         }
         let shared = Arc::new(RunShared::default());
         let (began, start_us) = (precise() + LEAD, now_us() + i64::try_from(LEAD.as_micros()).unwrap_or(0));
@@ -161,11 +159,10 @@ impl Conductor {
 /// The job, ready to be sent.
 struct Packed {
     bytes: Vec<u8>,
-    piece: usize,
     fingerprint: String,
 }
 
-/// The thread that speaks to NATS.
+/// The thread that speaks to the agents.
 struct Baton {
     run: String,
     seats: Vec<Option<RunAgent>>,
@@ -181,7 +178,7 @@ struct Baton {
     show: Option<Show>,
     beat: Option<Instant>,
     stopped: Option<Instant>,
-    link: NatsLink<Order>,
+    link: ChannelLink,
 }
 
 /// Facts that are known after the run has begun.
@@ -198,13 +195,12 @@ impl Baton {
         loop {
             match heard.recv_timeout(LOOK) {
                 Ok(LinkEvent::Message(message)) => {
-                    if let Some(letter) = Letter::decode(&message.payload) {
+                    if let Some(letter) = Letter::decode(&message) {
                         self.letter(letter);
                     }
                 }
-                Ok(LinkEvent::Gone(generation, _)) => {
-                    self.link.gone(generation);
-                }
+                // Agents that stay silent are named later.
+                Ok(LinkEvent::Gone(_) | LinkEvent::Back) => {}
                 Ok(LinkEvent::Own(Order::Start { start_us, began, before, events, shared })) => {
                     self.show = Some(Show { start_us, began, before, events, shared });
                     self.beat = None;
@@ -213,13 +209,13 @@ impl Baton {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            self.link.mend();
             if !self.tend() {
                 break;
             }
         }
         let over = self.to_run(Letter::new("state", "").with("over", true));
-        self.link.publish(&letter::down(&self.run), &over.encode());
+        // The process may end right after it.
+        self.link.deliver(letter::AGENTS, &over.encode());
         self.ended()
     }
 
@@ -276,7 +272,7 @@ impl Baton {
             .to_run(Letter::new("hire", ""))
             .with("share", share)
             .with("shares", self.seats.len())
-            .with("pieces", self.job.bytes.len().div_ceil(self.job.piece))
+            .with("pieces", self.job.bytes.len().div_ceil(PIECE_BYTES))
             .with("fingerprint", self.job.fingerprint.as_str());
         self.link.publish(&letter::seat(id), &hire.encode());
     }
@@ -291,7 +287,7 @@ impl Baton {
             "clock" => Letter::new("clock", "").with("number", letter.number("number")).with("us", now_us()),
             "want" => {
                 let index = letter.number("piece").and_then(|index| usize::try_from(index).ok()).unwrap_or(usize::MAX);
-                let Some(piece) = self.job.bytes.chunks(self.job.piece).nth(index) else { return };
+                let Some(piece) = self.job.bytes.chunks(PIECE_BYTES).nth(index) else { return };
                 Letter::new("piece", "").with("piece", index).body(piece.to_vec())
             }
             "beat" => {
@@ -345,7 +341,7 @@ impl Baton {
         if let Some(show) = &self.show {
             state = state.with("start_us", show.start_us).body(show.before.clone());
         }
-        self.link.publish(&letter::down(&self.run), &state.encode());
+        self.link.publish(letter::AGENTS, &state.encode());
     }
 
     /// Looks for agents, until all are ready or it is too late.
@@ -364,7 +360,7 @@ impl Baton {
         }
         if is_beat && self.seats.iter().any(Option::is_none) {
             let call = self.to_run(Letter::new("call", ""));
-            self.link.publish(letter::CALL, &call.encode());
+            self.link.publish(letter::AGENTS, &call.encode());
         }
         let members = || self.seats.iter().flatten();
         if !self.all_came && members().count() == self.seats.len() {

@@ -1,21 +1,16 @@
-//! Messages between controller and agents: a line of JSON, then bytes. Also the subjects of these messages.
+//! Messages between controller and agents: a line of JSON, then bytes. Also the channels of these messages.
 
 use serde_json::{Map, Value};
 
-/// Subject of a controller's call for agents.
-pub const CALL: &str = "weir.v1.call";
+/// Channel of the messages of controllers to all agents. Each message names its run; agents of other runs ignore it.
+pub const AGENTS: &str = "weir.v1.agents";
 
-/// Subject of the agents' messages to the controller of a run.
+/// Channel of the agents' messages to the controller of a run.
 pub fn up(run: &str) -> String {
-    format!("weir.v1.run.{run}.up")
+    format!("weir.v1.run.{run}")
 }
 
-/// Subject of the messages of a run's controller to all its agents.
-pub fn down(run: &str) -> String {
-    format!("weir.v1.run.{run}.down")
-}
-
-/// Subject of the messages to one agent.
+/// Channel of the messages to one agent.
 pub fn seat(agent: &str) -> String {
     format!("weir.v1.agent.{agent}")
 }
@@ -23,7 +18,7 @@ pub fn seat(agent: &str) -> String {
 /// Longest name of a run or id of an agent.
 const TOKEN_BYTES_MAX: usize = 64;
 
-/// True if the text is safe as part of a subject, so that a name cannot inject protocol.
+/// True if the text is safe as part of a channel's name, so that no name reaches the channel of another.
 pub fn is_token(text: &str) -> bool {
     (1..=TOKEN_BYTES_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
@@ -120,7 +115,7 @@ mod tests {
         for bytes in [&b""[..], b"{}", b"[]\n", b"{\n", b"\xff\n"] {
             assert_eq!(Letter::decode(bytes), None, "{bytes:?}");
         }
-        let tokens = ["", "a.b", "a b", "x\r\nPUB y 0", "*", &"a".repeat(65)].map(is_token);
+        let tokens = ["", "a.b", "a b", "x\r\nPING", "*", &"a".repeat(65)].map(is_token);
         assert_eq!((tokens, is_token("a1Z")), ([false; 6], true));
     }
 

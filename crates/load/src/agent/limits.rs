@@ -8,5 +8,9 @@ pub const LOST: Duration = Duration::from_secs(5);
 pub const BEAT: Duration = Duration::from_secs(1);
 /// Interval between two looks at the clock while no message arrives.
 pub const LOOK: Duration = Duration::from_millis(50);
-/// Most messages that wait for their reader; the server keeps the others.
+/// Most messages that wait for their reader; Redis keeps the others, up to its `client-output-buffer-limit`.
 pub const HEARD_MAX: usize = 1024;
+/// Most bytes of a message: a longer one is not weir's, and is dropped.
+pub const MESSAGE_BYTES_MAX: usize = 2 << 20;
+/// Most bytes that a message has after its line of JSON.
+pub const BODY_BYTES_MAX: usize = 1 << 20;

@@ -7,13 +7,14 @@ use std::time::Duration;
 use serde_json::Value as Json;
 use weir_net::Instant;
 use weir_net::clock::precise;
+use weir_redis::RedisServer;
 use weir_words::{Said, say};
 
+use super::channels::{ChannelLink, LinkEvent};
 use super::clock::{Offset, now_us};
 use super::job;
 use super::letter::{self, Letter};
-use super::limits::{BEAT, HEARD_MAX, LOOK, LOST};
-use super::nats::{LinkEvent, NatsLink, NatsMessage, NatsServer};
+use super::limits::{BEAT, BODY_BYTES_MAX, HEARD_MAX, LOOK, LOST};
 use super::stream::Outbox;
 use super::work::{Start, Work, WorkReport};
 use crate::output::facts::fingerprint;
@@ -32,7 +33,7 @@ const PIECE: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub struct Agent {
     /// The server at which the agent waits.
-    pub server: NatsServer,
+    pub server: RedisServer,
     /// The name of the agent.
     pub name: String,
     /// Most threads; `None`: no limit.
@@ -45,11 +46,10 @@ pub struct Agent {
 pub fn serve(agent: &Agent, is_stopped: &dyn Fn() -> bool, tell: &mut dyn FnMut(&Said)) -> Result<(), Said> {
     let (ear, heard) = mpsc::sync_channel(HEARD_MAX);
     let id = random::string(16);
-    let mut link = NatsLink::connect(&agent.server, &agent.name, ear.clone())?;
-    link.subscribe(letter::CALL.to_owned());
-    link.subscribe(letter::seat(&id));
-    tell(&say!(texts::AGENT_WAITS, &agent.name, agent.server.place()));
-    let mut seat = Seat { agent, id, link, ear, duty: None, jobs: 0, was_up: true };
+    let channels = vec![letter::AGENTS.to_owned(), letter::seat(&id)];
+    let link = ChannelLink::open(&agent.server, channels, &letter::up(&id), ear.clone())?;
+    tell(&say!(texts::AGENT_WAITS, &agent.name, agent.server.to_string()));
+    let mut seat = Seat { agent, id, link, ear, duty: None, jobs: 0 };
     while !is_stopped() {
         seat.turn(&heard, tell);
         if agent.once && seat.jobs > 0 && seat.duty.is_none() {
@@ -62,17 +62,13 @@ pub fn serve(agent: &Agent, is_stopped: &dyn Fn() -> bool, tell: &mut dyn FnMut(
     Ok(())
 }
 
-/// Subscriptions that an agent keeps between runs.
-const SUBJECTS_KEPT: usize = 2;
-
 struct Seat<'a> {
     agent: &'a Agent,
     id: String,
-    link: NatsLink<(u64, WorkReport)>,
+    link: ChannelLink,
     ear: SyncSender<LinkEvent<(u64, WorkReport)>>,
     duty: Option<Duty>,
     jobs: u64,
-    was_up: bool,
 }
 
 /// The state of a duty.
@@ -143,24 +139,16 @@ impl Seat<'_> {
     fn turn(&mut self, heard: &Receiver<LinkEvent<(u64, WorkReport)>>, tell: &mut dyn FnMut(&Said)) {
         match heard.recv_timeout(LOOK) {
             Ok(LinkEvent::Message(message)) => self.message(&message, tell),
-            Ok(LinkEvent::Gone(generation, why)) => {
-                if self.link.gone(generation) {
-                    tell(&say!(texts::AGENT_GONE, &self.agent.name, why));
-                }
-            }
+            Ok(LinkEvent::Gone(why)) => tell(&say!(texts::AGENT_GONE, &self.agent.name, why)),
+            Ok(LinkEvent::Back) => tell(&say!(texts::AGENT_AGAIN, &self.agent.name, self.agent.server.to_string())),
             Ok(LinkEvent::Own((number, report))) => self.report(number, report),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
-        self.link.mend();
-        if self.link.is_up() && !self.was_up {
-            tell(&say!(texts::AGENT_AGAIN, &self.agent.name, self.agent.server.place()));
-        }
-        self.was_up = self.link.is_up();
         self.tend(tell);
     }
 
-    fn message(&mut self, message: &NatsMessage, tell: &mut dyn FnMut(&Said)) {
-        let Some(letter) = Letter::decode(&message.payload) else { return };
+    fn message(&mut self, message: &[u8], tell: &mut dyn FnMut(&Said)) {
+        let Some(letter) = Letter::decode(message) else { return };
         let run = letter.text("run");
         if !letter::is_token(run) {
             return;
@@ -191,7 +179,6 @@ impl Seat<'_> {
         };
         let run = letter.text("run").to_owned();
         tell(&say!(texts::AGENT_RUNS, &self.agent.name, share + 1, shares, &run));
-        self.link.subscribe(letter::down(&run));
         self.jobs += 1;
         self.duty = Some(Duty {
             number: self.jobs,
@@ -276,12 +263,11 @@ impl Seat<'_> {
         if duty.is_over {
             if duty.thread.is_none() {
                 self.duty = None;
-                self.link.forget_after(SUBJECTS_KEPT);
             }
             return;
         }
         let up = letter::up(&duty.run);
-        for letter in duty.due(&self.id, now, self.link.body_bytes_max()) {
+        for letter in duty.due(&self.id, now) {
             self.link.publish(&up, &letter.encode());
         }
     }
@@ -363,7 +349,7 @@ impl Duty {
     }
 
     /// The messages that are due.
-    fn due(&mut self, id: &str, now: Instant, part_bytes_max: usize) -> Vec<Letter> {
+    fn due(&mut self, id: &str, now: Instant) -> Vec<Letter> {
         let is_due =
             |last: Option<Instant>, every| last.is_none_or(|last| now.saturating_duration_since(last) >= every);
         let mut letters = Vec::new();
@@ -384,7 +370,7 @@ impl Duty {
         if is_running && !told.outbox.is_full() && (is_last || is_due(told.ticked, BEAT)) {
             told.ticked = Some(now);
             told.is_last_sent = is_last;
-            letters.extend(told.tick(id, part_bytes_max, now));
+            letters.extend(told.tick(id, BODY_BYTES_MAX, now));
         }
         letters.extend(told.outbox.again(now));
         letters

@@ -7,9 +7,9 @@ use serde_json::{Value as Json, json};
 use weir_net::Instant;
 use weir_words::Said;
 
+use super::channels::LinkEvent;
 use super::health;
 use super::job::{self, Job};
-use super::nats::LinkEvent;
 use crate::plan::{Phase, Plan};
 use crate::processor;
 use crate::record::{Merger, Period, TakenWindow};

@@ -2,9 +2,9 @@
 
 weir_words::texts! {
     // The lines of an agent.
-    AGENT_WAITS: "agent {0}: waiting for a run at nats://{1}", "에이전트 {0}: nats://{1}에서 실행을 기다립니다";
-    AGENT_GONE: "agent {0}: the connection to the NATS server is lost ({1}); the agent tries again", "에이전트 {0}: NATS 서버와의 연결이 끊겼습니다({1}). 다시 연결합니다";
-    AGENT_AGAIN: "agent {0}: connected again to nats://{1}", "에이전트 {0}: nats://{1}에 다시 연결했습니다";
+    AGENT_WAITS: "agent {0}: waiting for a run at the Redis server {1}", "에이전트 {0}: Redis 서버 {1}에서 실행을 기다립니다";
+    AGENT_GONE: "agent {0}: the connection to the Redis server is lost ({1}); the agent tries again", "에이전트 {0}: Redis 서버와의 연결이 끊겼습니다({1}). 다시 연결합니다";
+    AGENT_AGAIN: "agent {0}: connected again to the Redis server {1}", "에이전트 {0}: Redis 서버 {1}에 다시 연결했습니다";
     AGENT_RUNS: "agent {0}: running share {1} of {2} of run {3}", "에이전트 {0}: 실행 {3}의 몫 {2}개 중 {1}번째를 맡았습니다";
     AGENT_OVER: "agent {0}: run {1} is over", "에이전트 {0}: 실행 {1}이(가) 끝났습니다";
     AGENT_SILENT: "agent {0}: the controller of run {1} is silent: the agent ends the run", "에이전트 {0}: 실행 {1}의 컨트롤러가 응답하지 않아 실행을 끝냅니다";
@@ -54,17 +54,12 @@ weir_words::texts! {
         "에이전트 {0}이(가) {1}초 동안 응답하지 않다가 돌아왔습니다. 이후의 수치는 셉니다";
     SECOND_UNREADABLE: "a second of agent {0} could not be read", "에이전트 {0}의 1초 분량을 읽지 못했습니다";
 
-    // The NATS server.
-    NATS_URL: "{0}: {1}", "{0}: {1}";
-    NATS_TLS: "weir does not support TLS to NATS: use nats://, or a tunnel", "NATS로의 TLS는 지원하지 않습니다. nats://나 터널을 쓰세요";
-    NATS_FORM: "write the NATS server as nats://HOST:4222", "NATS 서버를 nats://HOST:4222 형식으로 쓰세요";
-    NATS_PORT: "the port is not a number", "포트가 수가 아닙니다";
-    NATS_ONE: "name one server, as nats://HOST:4222", "서버 하나를 nats://HOST:4222 형식으로 지정하세요";
-    NATS_NONE: "no NATS server at {0}: {1}", "{0}에 NATS 서버가 없습니다: {1}";
-    NATS_OTHER: "{0}: this is not a NATS server: its first line is {1}", "{0}: NATS 서버가 아닙니다. 첫 줄: {1}";
-    NATS_REQUIRES_TLS: "{0} requires TLS, and weir does not support TLS to NATS: use a tunnel", "{0}에는 TLS가 필요하지만 NATS로의 TLS는 지원하지 않습니다. 터널을 쓰세요";
-    NATS_REFUSES: "{0} refuses: {1}", "{0}이(가) 거절했습니다: {1}";
-    NATS_CLOSED: "the server closed the connection", "서버가 연결을 닫았습니다";
+    // The Redis server.
+    REDIS_FORM: "write the server as redis://[USER:PASSWORD@]HOST[:PORT], or rediss:// for TLS", "서버를 redis://[USER:PASSWORD@]HOST[:PORT] 형식으로 쓰세요. TLS라면 rediss://로 쓰세요";
+    NOT_NATS: "agents use Redis in place of NATS: write redis://HOST", "에이전트는 NATS 대신 Redis를 씁니다. redis://HOST 형식으로 쓰세요";
+    REDIS_NONE: "no connection to the Redis server {0}: {1}", "Redis 서버 {0}에 연결할 수 없습니다: {1}";
+    REDIS_REFUSES: "the Redis server {0} refuses: {1}", "Redis 서버 {0}이(가) 거절했습니다: {1}";
+    REDIS_LATE: "it did not answer in time", "제시간에 응답하지 않았습니다";
 
     // A run.
     BEFORE_FAILED: "`before` failed: {0}; no load was sent", "`before`가 실패했습니다: {0}. 부하를 보내지 않았습니다";
