@@ -8,7 +8,7 @@ use clap::Args;
 use weir_dash::words;
 use weir_edge::canary::say as canary_says;
 use weir_load::once::{self, Once};
-use weir_meter::live::{ErrorKind, Limit, Peer, PeerState, Snapshot, Times};
+use weir_meter::live::{ErrorKind, FleetMember, FleetView, Limit, OddOne, Peer, PeerState, Snapshot, Times};
 use weir_words::{Language, Said, Text, left, right, say};
 
 use crate::edges::{self, Dashboard};
@@ -35,6 +35,9 @@ pub struct StatusArgs {
     /// Print everything, as the edge sends it
     #[arg(long)]
     json: bool,
+    /// Print the edges of the fleet, one a line
+    #[arg(long, conflicts_with = "json")]
+    fleet: bool,
     /// Seconds to wait for the answer
     #[arg(long, value_name = "S", default_value_t = 10, value_parser = within::<u16>(1..=600))]
     timeout: u16,
@@ -74,6 +77,10 @@ fn ask(args: &StatusArgs, language: Language) -> Result<String, Said> {
     let url = args.url.as_deref().unwrap_or("snapshot.json");
     let snapshot = Snapshot::from_json(&text)
         .map_err(|error| say!(texts::NO_API, url, error.to_string(), say!(texts::HAS_API)))?;
+    if args.fleet {
+        let fleet = snapshot.weir.fleet.as_ref().ok_or_else(|| say!(texts::NO_FLEET))?;
+        return Ok(fleet_page(fleet, language));
+    }
     if !args.json {
         return Ok(page(&snapshot, language));
     }
@@ -124,6 +131,13 @@ fn page(snapshot: &Snapshot, language: Language) -> String {
         .and_then(|()| page.upstreams(snapshot))
         .and_then(|()| page.caches(snapshot))
         .and_then(|()| page.errors(snapshot));
+    page.out
+}
+
+fn fleet_page(fleet: &FleetView, language: Language) -> String {
+    let mut page = Page { out: String::new(), language };
+    // Writing to a String cannot fail.
+    let _ = page.fleet(fleet);
     page.out
 }
 
@@ -180,6 +194,54 @@ impl Page {
             writeln!(self.out, "{}  {}", left(name, 11), line.say(self.language))?;
         }
         Ok(())
+    }
+
+    /// All edges of a fleet, their sums, and the one that differs.
+    fn fleet(&mut self, fleet: &FleetView) -> fmt::Result {
+        let head = match (&fleet.lost, fleet.is_alone) {
+            (Some(why), _) => say!(texts::FLEET_LOST, &fleet.name, &fleet.server, why, percent(Some(fleet.share))),
+            (None, true) => say!(texts::FLEET_ALONE, &fleet.name, &fleet.server, percent(Some(fleet.share))),
+            (None, false) => say!(texts::FLEET_HEAD, &fleet.name, &fleet.server, fleet.edges),
+        };
+        writeln!(self.out, "{}", head.say(self.language))?;
+        let (rate, failed) = (self.say(texts::PER_SECOND), self.say(texts::ERROR_FAILED));
+        let (refused, connections) = (self.say(texts::EDGE_REFUSED), self.say(texts::CONNECTIONS));
+        let heads = [(rate, 9), ("p99", 9), (failed, 9), (refused, 9), (connections, 12), ("CPU", 7), ("", 0)];
+        self.heads(texts::EDGES, &heads)?;
+        for member in &fleet.members {
+            let odd = fleet.odd(member).map(|odd| match odd {
+                OddOne::Silent => say!(texts::EDGE_SILENT, member.heard_ms_ago / 1000),
+                OddOne::Version => say!(texts::EDGE_VERSION, &member.version),
+                OddOne::Slower => say!(texts::EDGE_SLOWER),
+            });
+            let odd = odd.as_ref().map(|odd| odd.say(self.language)).unwrap_or_default();
+            self.edge(&member.edge, member, odd)?;
+        }
+        let sum = fleet.members.iter().fold(FleetMember::default(), |mut sum, member| {
+            sum.rate += member.rate;
+            sum.failed += member.failed;
+            sum.refused += member.refused;
+            sum.p99_us = sum.p99_us.max(member.p99_us);
+            sum.connections += member.connections;
+            sum.cpu += member.cpu;
+            sum
+        });
+        self.edge(self.say(texts::ALL_EDGES), &sum, "")
+    }
+
+    fn edge(&mut self, name: &str, member: &FleetMember, odd: &str) -> fmt::Result {
+        let p99 = (member.p99_us > 0).then(|| member.p99_us as f64 / 1000.0);
+        let line = format!(
+            "  {} {:>9} {} {:>9} {:>9} {:>12} {:>7}  {odd}",
+            left(&cut(name, NAME), NAME),
+            short(Some(member.rate)),
+            right(time(p99).say(self.language), 9),
+            member.failed,
+            member.refused,
+            member.connections,
+            percent(Some(member.cpu)),
+        );
+        writeln!(self.out, "{}", line.trim_end())
     }
 
     fn limits(&mut self, snapshot: &Snapshot) -> fmt::Result {

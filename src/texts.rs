@@ -55,6 +55,16 @@ weir_words::texts! {
     ERROR_RECOVERED: "answered nevertheless", "재시도로 응답함";
     ERROR_CLIENT: "client", "클라이언트";
     LAST: "last {0}", "마지막 {0}";
+    NO_FLEET: "this edge has no fleet: write fleet redis://HOST:PORT; in http", "이 엣지에는 fleet이 없습니다. http에 fleet redis://HOST:PORT;를 쓰세요";
+    FLEET_HEAD: "fleet {0} at {1}: {2} edges", "fleet {0} ({1}): 엣지 {2}개";
+    FLEET_ALONE: "fleet {0} at {1}: this edge is alone and goes on with {2} of each rate", "fleet {0} ({1}): 이 엣지는 혼자이며 각 rate의 {2}로 계속합니다";
+    FLEET_LOST: "fleet {0} at {1}: Redis does not answer ({2}); this edge goes on with {3} of each rate", "fleet {0} ({1}): Redis가 응답하지 않습니다 ({2}). 이 엣지는 각 rate의 {3}로 계속합니다";
+    EDGES: "edges", "엣지";
+    ALL_EDGES: "all", "전체";
+    EDGE_REFUSED: "refused", "거절";
+    EDGE_SILENT: "silent for {0} s", "{0}초 동안 소식 없음";
+    EDGE_VERSION: "another version: {0}", "다른 버전: {0}";
+    EDGE_SLOWER: "slower than the others", "다른 엣지보다 느림";
     PEER_UP: "up", "정상";
     PEER_DRAINING: "draining", "드레인 중";
     PEER_DOWN: "down", "중단";

@@ -30,8 +30,9 @@ use crate::canary::{self, beside};
 use crate::control::crew::{Crew, Hired, Left};
 use crate::drive::quic;
 use crate::family::log::buffer;
-use crate::family::{acme, dashboard, purge};
-use crate::live::Live;
+use crate::family::{acme, dashboard, fleet, keyval, purge};
+use crate::fleet::SharedThings;
+use crate::live::{Live, servers};
 use crate::load::{all_sockets, identity, worker_count};
 use crate::log_files;
 use crate::recorder;
@@ -125,6 +126,7 @@ impl Running {
         recorder::put_in_force(&next, tree, Some(&self.lane), identity.as_ref());
         hand_over(&mut self.crew, &next, hired, &resources, tree);
         purge::close(&self.lane, Some(&next));
+        fleet::close(&self.lane, Some(&next));
         self.lane = next;
         self.resources = resources;
         Ok(())
@@ -207,6 +209,7 @@ impl Running {
         // A successor uses the same name on the bus.
         if !self.is_succeeded {
             purge::close(&self.lane, None);
+            fleet::close(&self.lane, None);
         }
         buffer::flush();
         self.resources.close(true);
@@ -249,6 +252,8 @@ fn prepare(
 fn put_in_force(conf: &Conf, old: Option<&Conf>, resources: &Resources, identity: Option<&Identity>) {
     bounds::apply(conf);
     purge::open(conf);
+    let spaces = keyval::shared(conf).into_iter().chain(servers::shared(conf)).collect();
+    fleet::open(conf, SharedThings { spaces, sessions: weir_proxy::declared(conf).sticky.shared() });
     acme::open(conf, old, resources.dns.as_ref(), identity);
 }
 

@@ -32,13 +32,16 @@
 //!   dashboard's own server
 //! - `purge/`: orders to purge: the API, and the log of several edges in a Redis stream (`bus/`; `keys` has its
 //!   commands)
+//! - `fleet/`: limits that several edges share over Redis: the reports of this edge (`beats`), its debts (`debts`, `pay`);
+//!   pairs, servers and sessions (`records`, `follow`, `sessions`); the figures of all edges (`view`); the keys and scripts in
+//!   Redis (`scripts`); the state that workers and thread share (`shared`)
 //! - `recorder/`: the blocks of workers with exchanges for a recording, and the thread that writes them
 //! - `canary/`: a second configuration for a share of the clients, its judge, and what the keeper and the server tell each other
 //! - `acme/`: the thread that gets and renews certificates (`agent`, `outside`), its files (`state`), the certificates
 //!   in force (`cell`), the challenges that workers answer (`challenges`), the ways into DNS (`publish`, `responder`),
 //!   what several edges share over Redis (`share`, `together`)
-//! - `guard`, `trust`, `log_files`, `proof`: who may use the API, the purge and the dashboard; whom weir trusts as a
-//!   server that it asks; opens the log files of a configuration; what `-t` proves about the machine
+//! - `guard`, `trust`, `redis`, `log_files`, `proof`: who may use the API, the purge and the dashboard; whom weir trusts as a
+//!   server that it asks; a Redis server as directives name it; opens the log files of a configuration; what `-t` proves about the machine
 //! - `modules`, `explain`: the output of `-V`; the output of `-T --explain`
 #![forbid(unsafe_code)]
 
@@ -50,6 +53,7 @@ pub mod drive;
 pub mod errands;
 pub mod explain;
 pub mod family;
+pub mod fleet;
 pub mod guard;
 pub mod keeper;
 pub mod live;
@@ -60,6 +64,7 @@ pub mod obey;
 pub mod proof;
 pub mod purge;
 pub mod recorder;
+mod redis;
 pub mod resources;
 mod trust;
 

@@ -6,13 +6,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_conf::Statement;
+use weir_conf::{At, Statement};
+use weir_fleet::{AccountVerdict, LimitTerms};
 use weir_http::exchange::Exchange;
-use weir_http::exchange::conf::Location;
+use weir_http::exchange::conf::{Conf, Location};
 use weir_http::exchange::phase::{Next, Phase};
 use weir_http::exchange::variable::Variable;
 use weir_http::hold::own::Owned;
-use weir_http::hold::zone::{self, Zone, Zones};
+use weir_http::hold::zone::{self, Table, Zone, Zones};
 use weir_http::read::build::{Build, Scope};
 use weir_http::read::directive::{Arity, Directive, HSL, HTTP, ONE};
 use weir_http::read::families::{Family, VariablesRead};
@@ -22,6 +23,10 @@ use weir_http::text::value;
 use weir_meter::live::cells::LimitPolicy;
 use weir_net::Lease;
 use weir_net::log::Level;
+
+use crate::fleet::{Fleet, SharedZone};
+
+mod shared;
 
 weir_http::settings! {
     /// The limits.
@@ -35,7 +40,7 @@ weir_http::settings! {
 }
 
 /// The zones.
-pub type Declared = Zones<Bucket, Rate>;
+pub type Declared = Zones<Bucket, ZoneRate>;
 
 /// The levels of `limit_req_log_level` and `limit_conn_log_level`.
 pub(crate) const LOG_LEVELS: &[(&str, Level)] =
@@ -48,16 +53,16 @@ pub static FAMILY: Family = Family::new(
         Directive::new(
             "limit_req_zone",
             HTTP,
-            Arity::exactly(3),
-            "Declares a zone that stores the request rate of each key.",
+            Arity::Between(3, 4),
+            "Declares a zone that stores the request rate of each key. sync: with the edges of a fleet.",
             zone,
         )
         .many(),
         Directive::new(
             "limit_req",
             HSL,
-            Arity::Between(1, 3),
-            "Limits the rate of requests for each key of a zone.",
+            Arity::Between(1, 4),
+            "Limits the rate of requests for each key of a zone. weir's own: credit=N.",
             limit,
         )
         .many(),
@@ -96,12 +101,31 @@ pub static FAMILY: Family = Family::new(
     status.is_some()
 })])
 .phase(Phase::Preaccess, |location| !crate::values(location).limit_req.limits.is_empty(), enter)
-.adopt(|new, old| crate::declared_mut(new).limit_req.adopt(&crate::declared(old).limit_req, "limit_req"))
+.adopt(|new, old| {
+    let (new, old) = (&mut crate::declared_mut(new).limit_req, &crate::declared(old).limit_req);
+    new.adopt(old, "limit_req")?;
+    adopt_accounts(new, old);
+    Ok(())
+})
 .finish(finish)
 .judge(judge);
 
-/// Thousandths of a request a second.
-pub struct Rate(i64);
+/// The rate of a zone.
+pub struct ZoneRate {
+    /// Thousandths of a request a second.
+    per_s: i64,
+    /// `sync`: the accounts of a fleet, which count in place of the buckets.
+    shared: Option<Arc<SharedZone>>,
+    /// Where the directive stands.
+    at: At,
+}
+
+impl ZoneRate {
+    /// Where the directive stands, if it has `sync`.
+    pub fn shared_at(&self) -> Option<At> {
+        self.shared.as_ref().map(|_| self.at)
+    }
+}
 
 /// The state of one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +143,8 @@ pub struct ReqLimit {
     key: Template,
     burst: i64,
     delay: i64,
+    /// `credit=`, for zones with `sync`.
+    credit: Option<i64>,
 }
 
 /// nginx: longer keys are not counted.
@@ -126,18 +152,34 @@ const KEY_BYTES_MAX: usize = 65_535;
 
 fn zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let key = b.template(statement.text(0))?;
-    let mut place = None;
+    let (mut place, mut is_shared) = (None, false);
     let mut rate = 1000;
     for word in statement.args.iter().skip(1).map(|word| word.text.as_str()) {
         if let Some(zone) = zone::parameter(word) {
             place = Some(zone?);
         } else if let Some(text) = word.strip_prefix("rate=") {
             rate = rate_of(text).ok_or_else(|| Refusal::whole(format!("invalid rate \"{word}\"")))?;
+        } else if word == "sync" {
+            is_shared = true;
         } else {
             return Err(Refusal::whole(format!("invalid parameter \"{word}\"")));
         }
     }
-    crate::declaring(b).limit_req.declare(statement, key, place, Rate(rate))
+    let shared = place.as_ref().filter(|_| is_shared);
+    let shared = shared.map(|(name, size)| Arc::new(SharedZone { name: name.clone(), accounts: Table::new(*size) }));
+    let parameters = ZoneRate { per_s: rate, shared, at: b.at() };
+    crate::declaring(b).limit_req.declare(statement, key, place, parameters)
+}
+
+/// Takes over the accounts of the same zones in an older configuration.
+fn adopt_accounts(new: &mut Declared, old: &Declared) {
+    for zone in new.iter_mut() {
+        let same = old.iter().find(|known| known.name == zone.name && known.size() == zone.size());
+        let accounts = same.and_then(|known| known.parameters.shared.as_ref());
+        if let (Some(own), Some(shared)) = (&mut zone.parameters.shared, accounts) {
+            own.clone_from(shared);
+        }
+    }
 }
 
 /// `5r/s` or `30r/m`, in thousandths of a request a second.
@@ -153,18 +195,23 @@ fn rate_of(text: &str) -> Option<i64> {
 
 fn limit(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let mut has_zone = false;
-    let mut limit = ReqLimit { name: String::new(), zone: None, key: Template::default(), burst: 0, delay: 0 };
+    let mut limit =
+        ReqLimit { name: String::new(), zone: None, key: Template::default(), burst: 0, delay: 0, credit: None };
     for word in statement.args.iter().map(|word| word.text.as_str()) {
         match word.split_once('=') {
             Some(("zone", name)) => {
                 limit.name = name.to_owned();
                 has_zone = true;
             }
-            Some((key @ ("burst" | "delay"), text)) => {
+            Some((key @ ("burst" | "delay" | "credit"), text)) => {
                 let count = value::number(text).and_then(|count| i64::try_from(count).ok()?.checked_mul(1000));
                 let count = count.filter(|count| *count > 0);
                 let count = count.ok_or_else(|| Refusal::whole(format!("invalid {key} value \"{word}\"")))?;
-                *(if key == "burst" { &mut limit.burst } else { &mut limit.delay }) = count;
+                match key {
+                    "burst" => limit.burst = count,
+                    "delay" => limit.delay = count,
+                    _ => limit.credit = Some(count),
+                }
             }
             None if word == "nodelay" => limit.delay = i64::MAX,
             Some(_) | None => return Err(Refusal::whole(format!("invalid parameter \"{word}\""))),
@@ -201,14 +248,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     }
 }
 
-type Buckets = Zone<Bucket, Rate>;
-
-/// A bucket's verdict on one more request.
-#[derive(Debug, PartialEq, Eq)]
-enum Verdict {
-    Passes { excess: i64 },
-    Overflows { excess: i64 },
-}
+type Buckets = Zone<Bucket, ZoneRate>;
 
 /// `$limit_req_status`, once a limit was checked.
 struct Status(&'static str);
@@ -239,18 +279,18 @@ fn enter(exchange: &mut Exchange<'_>) -> Next {
     for (index, limit) in settings.limits.iter().enumerate() {
         let Some(buckets) = limit.zone.and_then(|zone| crate::declared(conf).limit_req.get(zone)) else { continue };
         let Some(key) = buckets.key_of(exchange, KEY_BYTES_MAX) else { continue };
-        match ask(buckets, &key, limit.burst, index == last) {
-            Verdict::Overflows { excess } => return refuse(exchange, buckets, excess),
-            Verdict::Passes { excess } if index == last => {
+        match ask(conf, buckets, limit, &key, index == last) {
+            AccountVerdict::Overflows { excess } => return refuse(exchange, buckets, excess),
+            AccountVerdict::Passes { excess } if index == last => {
                 longest = delay(buckets, limit, excess);
                 last_asked = Some(buckets);
             }
-            Verdict::Passes { .. } => asked.push((limit, buckets, key)),
+            AccountVerdict::Passes { .. } => asked.push((limit, buckets, key)),
         }
     }
     for (limit, buckets, key) in asked.iter().rev() {
-        let excess = match ask(buckets, key, i64::MAX, true) {
-            Verdict::Passes { excess } | Verdict::Overflows { excess } => excess,
+        let excess = match charge(conf, buckets, limit, key) {
+            AccountVerdict::Passes { excess } | AccountVerdict::Overflows { excess } => excess,
         };
         let delay = delay(buckets, limit, excess);
         if delay.as_ref().map(Delay::millis) > longest.as_ref().map(Delay::millis) {
@@ -322,15 +362,43 @@ impl Delay<'_> {
     }
 }
 
+/// Asks the count of a key about one more request, and charges it if `charges` is set.
+fn ask(conf: &Conf, buckets: &Buckets, limit: &ReqLimit, key: &[u8], charges: bool) -> AccountVerdict {
+    match fleet_of(conf, buckets) {
+        Some((fleet, zone)) => shared::ask(fleet, zone, &limit.terms(buckets), key, charges),
+        None => ask_bucket(buckets, key, limit.burst, charges),
+    }
+}
+
+/// Charges a request that has passed already.
+fn charge(conf: &Conf, buckets: &Buckets, limit: &ReqLimit, key: &[u8]) -> AccountVerdict {
+    match fleet_of(conf, buckets) {
+        Some((fleet, zone)) => shared::ask(fleet, zone, &limit.terms(buckets), key, true),
+        None => ask_bucket(buckets, key, i64::MAX, true),
+    }
+}
+
+/// The fleet that shares a zone.
+fn fleet_of<'c>(conf: &'c Conf, buckets: &'c Buckets) -> Option<(&'c Fleet, &'c Arc<SharedZone>)> {
+    let zone = buckets.parameters.shared.as_ref()?;
+    Some((crate::declared(conf).fleet.fleet()?.as_ref(), zone))
+}
+
+impl ReqLimit {
+    fn terms(&self, buckets: &Buckets) -> LimitTerms {
+        LimitTerms::new(buckets.parameters.per_s, self.burst, self.credit)
+    }
+}
+
 /// Asks the bucket of a key about one more request, and charges it if `charges` is set.
-fn ask(buckets: &Buckets, key: &[u8], burst: i64, charges: bool) -> Verdict {
+fn ask_bucket(buckets: &Buckets, key: &[u8], burst: i64, charges: bool) -> AccountVerdict {
     let now = buckets.table.age_ms();
     let mut shard = buckets.table.shard(key);
     match shard.get(key) {
-        Some(bucket) => bucket.ask(now, buckets.parameters.0, burst, charges),
+        Some(bucket) => bucket.ask(now, buckets.parameters.per_s, burst, charges),
         None => {
             shard.insert(key, Bucket { excess: 0, last_ms: if charges { now } else { 0 } });
-            Verdict::Passes { excess: 0 }
+            AccountVerdict::Passes { excess: 0 }
         }
     }
 }
@@ -341,16 +409,16 @@ fn delay<'z>(buckets: &'z Buckets, limit: &ReqLimit, excess: i64) -> Option<Dela
     if over <= 0 {
         return None;
     }
-    let millis = u64::try_from(over.saturating_mul(1000) / buckets.parameters.0).unwrap_or(0);
+    let millis = u64::try_from(over.saturating_mul(1000) / buckets.parameters.per_s).unwrap_or(0);
     (millis > 0).then(|| Delay { zone: buckets, excess, wait: Duration::from_millis(millis) })
 }
 
 impl Bucket {
-    fn ask(&mut self, now_ms: i64, rate: i64, burst: i64, charges: bool) -> Verdict {
+    fn ask(&mut self, now_ms: i64, rate: i64, burst: i64, charges: bool) -> AccountVerdict {
         let elapsed = (now_ms - self.last_ms).max(0);
         let excess = (self.excess - rate.saturating_mul(elapsed) / 1000 + 1000).max(0);
         if excess > burst {
-            return Verdict::Overflows { excess };
+            return AccountVerdict::Overflows { excess };
         }
         if charges {
             self.excess = excess;
@@ -358,7 +426,7 @@ impl Bucket {
                 self.last_ms = now_ms;
             }
         }
-        Verdict::Passes { excess }
+        AccountVerdict::Passes { excess }
     }
 }
 
@@ -370,17 +438,17 @@ mod tests {
     fn a_bucket_leaks_at_its_rate() {
         let mut bucket = Bucket { excess: 0, last_ms: 0 };
         // One request a second, a burst of one.
-        assert_eq!(bucket.ask(0, 1000, 1000, true), Verdict::Passes { excess: 1000 });
-        assert_eq!(bucket.ask(0, 1000, 1000, true), Verdict::Overflows { excess: 2000 });
-        assert_eq!(bucket.ask(500, 1000, 1000, true), Verdict::Overflows { excess: 1500 });
-        assert_eq!(bucket.ask(1000, 1000, 1000, true), Verdict::Passes { excess: 1000 });
-        assert_eq!(bucket.ask(60_000, 1000, 1000, true), Verdict::Passes { excess: 0 });
+        assert_eq!(bucket.ask(0, 1000, 1000, true), AccountVerdict::Passes { excess: 1000 });
+        assert_eq!(bucket.ask(0, 1000, 1000, true), AccountVerdict::Overflows { excess: 2000 });
+        assert_eq!(bucket.ask(500, 1000, 1000, true), AccountVerdict::Overflows { excess: 1500 });
+        assert_eq!(bucket.ask(1000, 1000, 1000, true), AccountVerdict::Passes { excess: 1000 });
+        assert_eq!(bucket.ask(60_000, 1000, 1000, true), AccountVerdict::Passes { excess: 0 });
     }
 
     #[test]
     fn asking_does_not_charge() {
         let mut bucket = Bucket { excess: 500, last_ms: 0 };
-        assert_eq!(bucket.ask(0, 1000, 2000, false), Verdict::Passes { excess: 1500 });
+        assert_eq!(bucket.ask(0, 1000, 2000, false), AccountVerdict::Passes { excess: 1500 });
         assert_eq!(bucket, Bucket { excess: 500, last_ms: 0 });
     }
 

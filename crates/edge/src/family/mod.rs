@@ -50,6 +50,7 @@ weir_http::declare! {
     ssi
     range
     purge
+    fleet
     acme
     ssl
     sessions

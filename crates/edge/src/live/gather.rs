@@ -202,6 +202,7 @@ impl Gatherer {
         snapshot.weir.traces = traces(&conf);
         snapshot.weir.recordings = recorder::api::all(&conf);
         snapshot.weir.canary = canary::api::state();
+        snapshot.weir.fleet = crate::declared(&conf).fleet.fleet().map(|fleet| fleet.view());
         snapshot.weir.host = self.machine.host.clone();
         snapshot.weir.errors = self.errors(live, now_ms, &snapshot);
         snapshot.weir.limits = ceilings::limits(live, &scene, &self.machine, &snapshot);

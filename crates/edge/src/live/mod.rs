@@ -25,6 +25,7 @@ mod peers;
 mod protocols;
 mod question;
 mod scene;
+pub mod servers;
 mod sessions;
 mod sums;
 pub(crate) mod ticket;

@@ -64,6 +64,9 @@ impl Observer {
                 let snapshot = Arc::new(self.gatherer.snapshot(&live, clock::unix_ms()));
                 *lock(&live.newest) = snapshot.clone();
                 let conf = lock(&live.scene).conf.clone();
+                if let Some(fleet) = conf.as_ref().and_then(|conf| crate::declared(conf).fleet.fleet()) {
+                    fleet.tell(&snapshot);
+                }
                 if let Some(hall) = conf.as_ref().and_then(|conf| crate::declared(conf).dashboard.watched()) {
                     hall.observe(snapshot);
                 }

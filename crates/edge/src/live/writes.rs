@@ -10,6 +10,7 @@ use weir_proxy::family::upstream::edit::Refused;
 
 use super::api::No;
 use super::question::Question;
+use super::servers;
 use crate::guard::{self, Deed};
 use crate::{canary, recorder};
 
@@ -48,7 +49,7 @@ pub fn change(conf: Option<&Conf>, question: &Question, rest: &str) -> Option<Re
     let groups = conf.iter().flat_map(|conf| &weir_proxy::declared(conf).upstream.groups);
     let upstream = groups.into_iter().find(|upstream| upstream.name == name);
     Some(match upstream {
-        Some(upstream) => change_servers(upstream, question, id.trim_matches('/')),
+        Some(upstream) => change_servers(conf, upstream, question, id.trim_matches('/')),
         None => Err(no(404, "UpstreamNotFound", "upstream not found")),
     })
 }
@@ -67,29 +68,58 @@ fn body(question: &Question) -> Result<Value, Refused> {
 }
 
 fn change_pairs(conf: Option<&Conf>, question: &Question, name: &str) -> Result<(u16, Value), Refused> {
-    let zone = conf.and_then(|conf| crate::declared(conf).keyval.find(name)).ok_or(KEYVAL_NOT_FOUND)?;
-    let status = match question.method.as_str() {
-        "POST" => zone.add(&body(question)?).map(|()| 201)?,
-        "PATCH" => zone.change(&body(question)?).map(|()| 204)?,
-        "DELETE" => zone.clear().map(|()| 204)?,
+    let conf = conf.ok_or(KEYVAL_NOT_FOUND)?;
+    let zone = crate::declared(conf).keyval.find(name).ok_or(KEYVAL_NOT_FOUND)?;
+    let (status, keys) = match question.method.as_str() {
+        "POST" => (201, zone.add(&body(question)?)?),
+        "PATCH" => (204, zone.change(&body(question)?)?),
+        "DELETE" => (204, zone.clear()?),
         _ => return Err(no(405, "MethodDisabled", "method disabled")),
     };
+    zone.publish(conf, &keys);
     Ok((status, Value::Null))
 }
 
-fn change_servers(upstream: &Upstream, question: &Question, id: &str) -> Result<(u16, Value), Refused> {
+fn change_servers(
+    conf: Option<&Conf>,
+    upstream: &Upstream,
+    question: &Question,
+    id: &str,
+) -> Result<(u16, Value), Refused> {
+    let share = |name: &Value, server: Option<&Value>| {
+        if let (Some(conf), Some(name)) = (conf, name.as_str()) {
+            servers::publish(conf, &upstream.name, name, server);
+        }
+    };
     let Some(live) = &upstream.live else {
         return Err(no(400, "UpstreamStatic", "upstream is static: it has no zone"));
     };
     let body = || body(question);
     match (question.method.as_str(), id) {
-        ("POST", "") => Ok((201, live.add_server(&body()?)?)),
+        ("POST", "") => {
+            let added = live.add_server(&body()?)?;
+            share(&added["server"], Some(&added));
+            Ok((201, added))
+        }
         ("PATCH" | "DELETE", "") | ("POST", _) => Err(no(405, "MethodDisabled", "method disabled")),
         (method, id) => {
             let id = id.parse().map_err(|_| no(400, "UpstreamBadServerId", "invalid server id"))?;
             match method {
-                "PATCH" => Ok((200, live.change_server(id, &body()?)?)),
-                "DELETE" => Ok((200, live.remove_server(id)?)),
+                "PATCH" => {
+                    let before = live.server(id)?;
+                    let changed = live.change_server(id, &body()?)?;
+                    if before["server"] != changed["server"] {
+                        share(&before["server"], None);
+                    }
+                    share(&changed["server"], Some(&changed));
+                    Ok((200, changed))
+                }
+                "DELETE" => {
+                    let before = live.server(id)?;
+                    let rest = live.remove_server(id)?;
+                    share(&before["server"], None);
+                    Ok((200, rest))
+                }
                 _ => Err(no(405, "MethodDisabled", "method disabled")),
             }
         }

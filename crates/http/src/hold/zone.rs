@@ -115,6 +115,11 @@ impl<T, P> Zones<T, P> {
         self.0.iter()
     }
 
+    /// All of them, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Zone<T, P>> {
+        self.0.iter_mut()
+    }
+
     /// The number of the zone of that name.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.0.iter().position(|zone| zone.name == name)

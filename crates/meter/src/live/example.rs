@@ -228,6 +228,37 @@ fn upstream(now: Timestamp) -> Upstream {
     Upstream { peers: vec![good, bad], keepalive: 24, zombies: 0, zone: "app".to_owned(), queue }
 }
 
+fn fleet() -> FleetView {
+    let member = |edge: &str, rate, p99_us| FleetMember {
+        edge: edge.to_owned(),
+        version: "0.1.0".to_owned(),
+        generation: 3,
+        heard_ms_ago: 420,
+        rate,
+        failed: 12,
+        refused: 4_102,
+        p99_us,
+        connections: 310,
+        cpu: 0.42,
+    };
+    FleetView {
+        server: "10.0.0.5:6379".to_owned(),
+        name: "shop".to_owned(),
+        edge: "paris-1".to_owned(),
+        is_alone: false,
+        lost: None,
+        share: 1.0 / 3.0,
+        edges: 3,
+        debts: 2,
+        dropped: 0,
+        members: vec![
+            member("paris-1", 812.0, 9_100),
+            member("paris-2", 790.5, 8_800),
+            member("paris-3", 801.0, 31_000),
+        ],
+    }
+}
+
 fn canary() -> Canary {
     let aspect = |name: &str, old, new, margin| CanaryAspect {
         name: name.to_owned(),
@@ -333,6 +364,7 @@ fn weir(now: Timestamp) -> Weir {
             },
         }],
         canary: Some(canary()),
+        fleet: Some(fleet()),
         traces: Traces { endpoint: Some("http://127.0.0.1:4317".to_owned()), exported: 1_204, dropped: 0, failed: 0 },
         limits: limits(),
         host: host(),

@@ -9,6 +9,7 @@
 mod canary;
 pub mod cells;
 mod example;
+mod fleet;
 pub mod histogram;
 pub mod own;
 pub mod plus;
@@ -24,6 +25,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub use canary::*;
+pub use fleet::{FleetMember, FleetView, OddOne};
 pub use own::*;
 pub use plus::*;
 pub use protocols::*;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Timestamp;
 use super::canary::Canary;
+use super::fleet::FleetView;
 use super::protocols::{ProtocolAccount, Quic};
 
 /// Data that NGINX Plus does not have.
@@ -50,6 +51,8 @@ pub struct Weir {
     pub recordings: Vec<Recording>,
     /// The canary, or the last one of this process.
     pub canary: Option<Canary>,
+    /// The place of this edge in a fleet.
+    pub fleet: Option<FleetView>,
     /// Each limit beside its use.
     pub limits: Vec<Limit>,
     /// State of the machine.

@@ -11,11 +11,11 @@
 //! for a peer that is down, has failed or is full.
 //! <https://nginx.org/en/docs/http/ngx_http_upstream_module.html#sticky>
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use md5::{Digest, Md5};
-use weir_conf::Statement;
+use weir_conf::{At, Statement};
 use weir_http::exchange::Exchange;
 use weir_http::hold::zone::{self, Shard, Table};
 use weir_http::read::build::Build;
@@ -43,7 +43,7 @@ pub struct Declared {
 pub static FAMILY: Family = Family::new("sticky", &[Directive::new("sticky", UPSTREAM, Arity::AtLeast(2),
     "Sends a client to the same peer each time: cookie NAME [expires= domain= path= samesite= httponly secure], route \
      $VARIABLE..., \
-     or learn create=$VARIABLE lookup=$VARIABLE zone=NAME:SIZE [timeout=] [header].", sticky)])
+     or learn create=$VARIABLE lookup=$VARIABLE zone=NAME:SIZE [timeout=] [header] [sync]; with sync, the edges of a fleet share the sessions.", sticky)])
 .adopt(|new, old| crate::declared_mut(new).sticky.adopt(&crate::declared(old).sticky));
 
 /// One `sticky`.
@@ -94,13 +94,46 @@ struct Sessions {
     size: u64,
     timeout: Duration,
     table: Arc<Table<Session>>,
+    /// `sync`: the sessions that the other edges of the fleet do not know yet.
+    news: Option<Arc<SessionNews>>,
 }
+
+/// A zone with `sync`, for the fleet.
+pub struct SharedSessions {
+    /// The zone's name.
+    pub name: String,
+    timeout: Duration,
+    table: Arc<Table<Session>>,
+    news: Arc<SessionNews>,
+}
+
+/// Sessions that began or were used at this edge.
+#[derive(Default)]
+struct SessionNews {
+    /// Where the directive stands.
+    at: At,
+    waiting: Mutex<Vec<SessionWord>>,
+}
+
+/// A session and its peer, as an edge tells it to the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionWord {
+    /// The MD5 of its id.
+    pub key: [u8; 16],
+    /// The name of its peer.
+    pub peer: Box<str>,
+}
+
+/// Sessions that wait to be told, at most; further ones are told at their next use.
+const NEWS_MAX: usize = 65_536;
 
 /// The peer of a session.
 struct Session {
     peer: Box<str>,
     /// The last use, in milliseconds of the table's time.
     used_ms: i64,
+    /// When the other edges were told of it, in milliseconds of the table's time; `None` if they were not.
+    told_ms: Option<i64>,
 }
 
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(600);
@@ -181,6 +214,7 @@ fn is_same_site(text: &[u8]) -> bool {
 
 fn learn<'w>(b: &mut Build<'_>, words: impl Iterator<Item = &'w str>) -> Result<Sticky, Refusal> {
     let (mut lookups, mut creates, mut place, mut timeout, mut at_head) = (Vec::new(), Vec::new(), None, None, false);
+    let mut news = None;
     for word in words {
         match word.split_once('=') {
             Some(("zone", _)) if place.is_some() => return Err(Refusal::directive("duplicate zone")),
@@ -196,11 +230,7 @@ fn learn<'w>(b: &mut Build<'_>, words: impl Iterator<Item = &'w str>) -> Result<
                 if key == "create" { &mut creates } else { &mut lookups }.push(template);
             }
             None if word == "header" => at_head = true,
-            None if word == "sync" => {
-                return Err(Refusal::whole("\"sync\" is a parameter of NGINX Plus that weir does not have")
-                    .weirs_own()
-                    .todo("use sticky cookie or sticky route, which need no state shared between edges"));
-            }
+            None if word == "sync" => news = Some(Arc::new(SessionNews { at: b.at(), waiting: Mutex::default() })),
             _ => return Err(Refusal::whole(format!("unknown parameter \"{word}\""))),
         }
     }
@@ -222,7 +252,7 @@ fn learn<'w>(b: &mut Build<'_>, words: impl Iterator<Item = &'w str>) -> Result<
     let table = Arc::new(Table::new(size));
     let timeout = timeout.unwrap_or(TIMEOUT_DEFAULT);
     // The group sets the upstream later.
-    zones.push(Sessions { name, upstream: String::new(), size, timeout, table });
+    zones.push(Sessions { name, upstream: String::new(), size, timeout, table, news });
     let zone = zones.len() - 1;
     Ok(Sticky { lookups, how: How::Learn(Learn { creates, zone, at_head }) })
 }
@@ -237,6 +267,20 @@ impl Declared {
         }
     }
 
+    /// The zones with `sync`, for the fleet.
+    pub fn shared(&self) -> Vec<Arc<SharedSessions>> {
+        let shared = |zone: &Sessions| {
+            let (name, timeout, table) = (zone.name.clone(), zone.timeout, zone.table.clone());
+            Some(Arc::new(SharedSessions { name, timeout, table, news: zone.news.clone()? }))
+        };
+        self.zones.iter().filter_map(shared).collect()
+    }
+
+    /// Where `sync` stands first.
+    pub fn shared_at(&self) -> Option<At> {
+        self.zones.iter().find_map(|zone| zone.news.as_ref()).map(|news| news.at)
+    }
+
     /// Takes over sessions at a reload, if their zone is the same.
     fn adopt(&mut self, old: &Declared) -> Result<(), String> {
         for new in &mut self.zones {
@@ -248,12 +292,70 @@ impl Declared {
                 ));
             }
             new.table = old.table.clone();
+            if let (Some(new), Some(old)) = (&mut new.news, &old.news) {
+                new.clone_from(old);
+            }
         }
         Ok(())
     }
 }
 
+impl SharedSessions {
+    /// The sessions that the others do not know yet; they count as told.
+    pub fn news(&self) -> Vec<SessionWord> {
+        std::mem::take(&mut *self.news.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Puts sessions back that could not be told.
+    pub fn put_back(&self, words: Vec<SessionWord>) {
+        let mut waiting = self.news.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = NEWS_MAX.saturating_sub(waiting.len());
+        waiting.extend(words.into_iter().take(room));
+    }
+
+    /// Takes a session over from another edge, which used it this long ago.
+    pub fn take(&self, word: &SessionWord, ago: Duration) {
+        if ago >= self.timeout {
+            return;
+        }
+        let used_ms = self.table.age_ms() - i64::try_from(ago.as_millis()).unwrap_or(i64::MAX);
+        let mut sessions = self.table.shard(&word.key);
+        match sessions.get(&word.key) {
+            Some(session) => {
+                session.used_ms = session.used_ms.max(used_ms);
+                session.peer.clone_from(&word.peer);
+                session.told_ms = Some(used_ms);
+            }
+            None => sessions.insert(&word.key, Session { peer: word.peer.clone(), used_ms, told_ms: Some(used_ms) }),
+        }
+    }
+
+    /// How long a session lives after its last use.
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+}
+
+impl Session {
+    /// Whether the other edges must hear of its use now: in time, so that it does not end there.
+    fn is_news(&self, timeout: Duration) -> bool {
+        let again_ms = i64::try_from(timeout.as_millis() / 4).unwrap_or(i64::MAX);
+        self.told_ms.is_none_or(|told_ms| self.used_ms - told_ms >= again_ms)
+    }
+}
+
 impl Sessions {
+    /// Tells the other edges of a session, if they must hear of it.
+    fn tell(&self, key: &[u8], session: &mut Session) {
+        let Some(news) = self.news.as_ref().filter(|_| session.is_news(self.timeout)) else { return };
+        let Ok(key) = key.try_into() else { return };
+        let mut waiting = news.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() < NEWS_MAX {
+            waiting.push(SessionWord { key, peer: session.peer.clone() });
+            session.told_ms = Some(session.used_ms);
+        }
+    }
+
     /// A session that has not expired.
     fn known<'s>(&self, sessions: &'s mut Shard<Session>, key: &[u8]) -> Option<&'s mut Session> {
         let ended_ms = self.table.age_ms() - self.timeout.as_millis() as i64;
@@ -301,10 +403,15 @@ impl Sticky {
             Some(session) => {
                 session.used_ms = used_ms;
                 if &*session.peer != peer {
-                    session.peer = peer.into();
+                    (session.peer, session.told_ms) = (peer.into(), None);
                 }
+                zone.tell(&key, session);
             }
-            None if is_new => sessions.insert(&key, Session { peer: peer.into(), used_ms }),
+            None if is_new => {
+                let mut session = Session { peer: peer.into(), used_ms, told_ms: None };
+                zone.tell(&key, &mut session);
+                sessions.insert(&key, session);
+            }
             None => {}
         }
     }
@@ -359,7 +466,33 @@ impl Cookie {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
     use crate::of_text;
+
+    #[test]
+    fn the_other_edges_hear_of_sessions_in_time() {
+        let text = "events {} http { upstream u { server 127.0.0.1:1; sticky learn create=$arg_a lookup=$arg_a zone=z:1m timeout=1h sync; } }";
+        let conf = of_text(text).0.unwrap();
+        let declared = &crate::declared(&conf).sticky;
+        let (zone, shared) = (declared.zones.first().unwrap(), declared.shared());
+        let shared = shared.first().unwrap();
+        let mut session = Session { peer: "p".into(), used_ms: 0, told_ms: None };
+        zone.tell(&[1; 16], &mut session);
+        session.used_ms = 15 * 60_000 - 1;
+        zone.tell(&[1; 16], &mut session);
+        assert_eq!(shared.news(), [SessionWord { key: [1; 16], peer: "p".into() }]);
+        session.used_ms += 1;
+        zone.tell(&[1; 16], &mut session);
+        assert_eq!(shared.news().len(), 1, "a quarter of its time has passed");
+        shared.put_back(vec![SessionWord { key: [2; 16], peer: "q".into() }]);
+        assert_eq!(shared.news().len(), 1);
+        // From another edge.
+        shared.take(&SessionWord { key: [3; 16], peer: "r".into() }, Duration::from_secs(3599));
+        shared.take(&SessionWord { key: [4; 16], peer: "r".into() }, Duration::from_secs(3600));
+        let known = |key: u8| zone.table.shard(&[key; 16]).get(&[key; 16]).map(|session| session.peer.clone());
+        assert_eq!((known(3).as_deref(), known(4)), (Some("r"), None));
+        assert_eq!(shared.news(), []);
+    }
 
     #[test]
     fn it_is_refused_in_nginx_words() {
@@ -380,7 +513,8 @@ mod tests {
             ("learn create=$arg_a zone=z:1m", "\"sticky\" directive \"lookup\" parameter is not specified"),
             ("learn create=a zone=z:1m", "\"sticky\" directive missing variable in the \"create\" parameter"),
             ("learn create=$arg_a lookup=$arg_a zone=z:1k", "zone \"zone=z:1k\" is too small"),
-            ("learn create=$arg_a lookup=$arg_a zone=z:1m sync", "\"sync\" is a parameter of NGINX Plus"),
+            // The edge has the directive `fleet`, without which `sync` is refused.
+            ("learn create=$arg_a lookup=$arg_a zone=z:1m sync", ""),
             ("other a", "unknown parameter \"other\""),
         ] {
             let text = format!("events {{}} http {{ upstream u {{ server 127.0.0.1:1; sticky {sticky}; }} }}");

@@ -1,6 +1,7 @@
 //! The API's view and changes of a zone's pairs, in NGINX Plus' JSON
 //! (<https://nginx.org/en/docs/http/ngx_http_api_module.html#http_keyvals_http_keyval_zone_name>).
 
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -9,7 +10,8 @@ use weir_net::log::Os;
 use weir_proxy::family::upstream::edit::Refused;
 
 use super::pairs::{Misfit, Pair, Pairs};
-use super::{TIMEOUT_MAX, Zone, state};
+use super::state;
+use super::zone::{KeptPairs, KeyvalZone, TIMEOUT_MAX};
 
 /// One key in a request's body; attributes it leaves out stay unchanged.
 struct Change {
@@ -19,7 +21,7 @@ struct Change {
     expire: Option<Duration>,
 }
 
-impl Zone {
+impl KeyvalZone {
     /// All pairs of the zone, or the pair of `key`.
     pub fn shown(&self, key: Option<&str>) -> Result<Value, Refused> {
         let now_ms = clock::unix_ms();
@@ -34,8 +36,8 @@ impl Zone {
         }
     }
 
-    /// Adds the single pair of a body.
-    pub fn add(&self, body: &Value) -> Result<(), Refused> {
+    /// Adds the single pair of a body; returns its key.
+    pub fn add(&self, body: &Value) -> Result<Vec<String>, Refused> {
         let change = change(body, "added")?;
         let Some(value) = change.value.clone().flatten() else {
             return Err(misformed("a value must be a string"));
@@ -46,15 +48,16 @@ impl Zone {
             }
             let until_ms = self.until(change.expire, now_ms)?;
             set(pairs, &change.key, Pair { value: value.into_bytes().into(), until_ms })
-        })
+        })?;
+        Ok(vec![change.key])
     }
 
-    /// Changes the pair of a body's single key, or removes it if the value is `null`.
-    pub fn change(&self, body: &Value) -> Result<(), Refused> {
+    /// Changes the pair of a body's single key, or removes it if the value is `null`; returns the key.
+    pub fn change(&self, body: &Value) -> Result<Vec<String>, Refused> {
         let change = change(body, "updated")?;
         self.edit(|pairs, now_ms| {
             let mut pair = pairs.get(&change.key, now_ms).ok_or_else(unknown)?.clone();
-            match change.value {
+            match change.value.clone() {
                 Some(None) => {
                     pairs.remove(&change.key);
                     return Ok(());
@@ -66,15 +69,19 @@ impl Zone {
                 None => pair.until_ms = self.until(change.expire, now_ms)?,
             }
             set(pairs, &change.key, pair)
-        })
+        })?;
+        Ok(vec![change.key])
     }
 
-    /// Removes all pairs.
-    pub fn clear(&self) -> Result<(), Refused> {
-        self.edit(|pairs, _| {
+    /// Removes all pairs; returns their keys.
+    pub fn clear(&self) -> Result<Vec<String>, Refused> {
+        let mut keys = Vec::new();
+        self.edit(|pairs, now_ms| {
+            keys = pairs.iter(now_ms).map(|(key, _)| String::from_utf8_lossy(key).into_owned()).collect();
             pairs.clear();
             Ok(())
-        })
+        })?;
+        Ok(keys)
     }
 
     /// The time when a pair set now expires.
@@ -88,13 +95,24 @@ impl Zone {
 
     /// Changes the pairs. If the zone has a state file, weir writes the file first; if that fails, nothing changes.
     fn edit(&self, what: impl FnOnce(&mut Pairs, u64) -> Result<(), Refused>) -> Result<(), Refused> {
+        self.pairs.edit(self.state.as_deref(), what)
+    }
+}
+
+impl KeptPairs {
+    /// Changes the pairs, as [`KeyvalZone::edit`].
+    pub(super) fn edit(
+        &self,
+        state: Option<&str>,
+        what: impl FnOnce(&mut Pairs, u64) -> Result<(), Refused>,
+    ) -> Result<(), Refused> {
+        let _one_at_a_time = self.edits.lock().unwrap_or_else(PoisonError::into_inner);
         let now_ms = clock::unix_ms();
-        let Some(path) = &self.state else {
-            let mut pairs = self.write();
+        let Some(path) = state else {
+            let mut pairs = self.pairs.write().unwrap_or_else(PoisonError::into_inner);
             pairs.expire(now_ms);
             return what(&mut pairs, now_ms);
         };
-        // Only the observer writes, one change at a time.
         let mut pairs = self.read().clone();
         pairs.expire(now_ms);
         what(&mut pairs, now_ms)?;
@@ -102,7 +120,7 @@ impl Zone {
             let text = format!("weir cannot write the state file \"{path}\" {}", Os(&error));
             Refused { status: 500, code: "KeyvalStateError", text }
         })?;
-        *self.write() = pairs;
+        *self.pairs.write().unwrap_or_else(PoisonError::into_inner) = pairs;
         Ok(())
     }
 }
@@ -116,7 +134,8 @@ fn shown(pair: &Pair, now_ms: u64) -> Value {
     }
 }
 
-fn set(pairs: &mut Pairs, key: &str, pair: Pair) -> Result<(), Refused> {
+/// Keeps a pair; a misfit in the words of the API.
+pub(super) fn set(pairs: &mut Pairs, key: &str, pair: Pair) -> Result<(), Refused> {
     pairs.set(key, pair).map_err(|misfit| match misfit {
         Misfit::Key => misformed("invalid key format"),
         Misfit::Full => {

@@ -1,19 +1,21 @@
 //! `keyval`: variables that the API can set at run time.
 //!
 //! A zone keeps pairs of key and value; `keyval` looks up a text in it. Each look-up of a worker takes a read lock;
-//! only the observer's thread writes. <https://nginx.org/en/docs/http/ngx_http_keyval_module.html>
+//! the observer's thread writes, and with `sync` the thread of the fleet too. <https://nginx.org/en/docs/http/ngx_http_keyval_module.html>
 
 pub mod edit;
 mod pairs;
+mod shared;
 mod state;
+mod zone;
 
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use weir_conf::{At, Statement};
 use weir_http::exchange::Exchange;
 use weir_http::family::rewrite::declarable;
-use weir_http::hold::zone;
+use weir_http::hold::zone as shared_zone;
 use weir_http::read::build::{Build, Scope};
 use weir_http::read::directive::{Arity, Directive, HTTP};
 use weir_http::read::families::Family;
@@ -22,7 +24,11 @@ use weir_http::text::template::{Argument, Definition, Template};
 use weir_http::text::value;
 use weir_net::{buffer, clock};
 
+use zone::{KeptPairs, TIMEOUT_MAX};
+
 pub use pairs::{KeyKind, Pairs};
+pub use shared::shared;
+pub use zone::KeyvalZone;
 
 weir_http::settings! {}
 
@@ -30,7 +36,7 @@ weir_http::settings! {}
 #[derive(Default)]
 pub struct Declared {
     /// The zones of `keyval_zone`.
-    pub zones: Vec<Zone>,
+    pub zones: Vec<KeyvalZone>,
     lookups: Vec<Lookup>,
 }
 
@@ -38,27 +44,13 @@ pub struct Declared {
 pub static FAMILY: Family = Family::new("keyval", &[
     Directive::new("keyval_zone", HTTP, Arity::AtLeast(1),
         "Declares a zone of pairs of key and value that the API can set: zone=NAME:SIZE [state=FILE] [timeout=TIME] \
-         [type=string|ip|prefix].",
+         [type=string|ip|prefix] [sync]: with sync, the edges of a fleet share the pairs.",
         keyval_zone).many(),
     Directive::new("keyval", HTTP, Arity::exactly(3),
         "Defines a variable with the value of a key in a zone: KEY $VARIABLE zone=NAME.", keyval).many(),
 ])
 .adopt(|new, old| { crate::declared_mut(new).keyval.adopt(&crate::declared(old).keyval); Ok(()) })
 .finish(finish);
-
-/// A zone as the file declares it, and its pairs, which survive reloads.
-pub struct Zone {
-    /// Its name.
-    pub name: String,
-    /// The most bytes of its pairs.
-    pub size: u64,
-    kind: KeyKind,
-    /// The lifetime of a pair that has no lifetime of its own.
-    timeout: Option<Duration>,
-    /// The file that keeps the pairs across restarts.
-    state: Option<String>,
-    pairs: Arc<RwLock<Pairs>>,
-}
 
 /// One `keyval`.
 struct Lookup {
@@ -68,9 +60,6 @@ struct Lookup {
     /// The place of the directive.
     at: At,
 }
-
-/// nginx: "the maximum timeout value is limited to 24 days".
-const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 24 * 3600);
 
 /// nginx refuses zones of less than eight pages.
 const ZONE_BYTES_MIN: u64 = 32 << 10;
@@ -82,11 +71,12 @@ const KINDS: &[(&str, KeyKind)] = &[("string", KeyKind::Text), ("ip", KeyKind::N
 
 fn keyval_zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> {
     let (mut place, mut state, mut timeout, mut kind) = (None, None, None, KeyKind::Text);
+    let mut shared_at = None;
     for word in &statement.args {
         let word = word.text.as_str();
         let invalid = || Refusal::whole(format!("invalid parameter \"{word}\""));
         match word.split_once('=') {
-            Some(("zone", _)) => place = zone::parameter(word).transpose()?,
+            Some(("zone", _)) => place = shared_zone::parameter(word).transpose()?,
             Some(("state", path)) if !path.is_empty() => {
                 let path = b.path(path);
                 b.reach.write_file(&path);
@@ -101,11 +91,7 @@ fn keyval_zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> 
                 let known = value::choice_of(name, KINDS);
                 kind = known.ok_or_else(|| invalid().todo("write type=string, type=ip or type=prefix"))?;
             }
-            None if word == "sync" => {
-                return Err(Refusal::whole("\"sync\" is a parameter of NGINX Plus that weir does not have")
-                    .weirs_own()
-                    .todo("instances of weir share no pairs: send each change to the API of every instance"));
-            }
+            None if word == "sync" => shared_at = Some(b.at()),
             _ => return Err(invalid()),
         }
     }
@@ -119,8 +105,8 @@ fn keyval_zone(b: &mut Build<'_>, statement: &Statement) -> Result<(), Refusal> 
     if let Some(path) = &state {
         state::read(path, &mut pairs, clock::unix_ms())?;
     }
-    let pairs = Arc::new(RwLock::new(pairs));
-    crate::declaring(b).keyval.zones.push(Zone { name, size, kind, timeout, state, pairs });
+    let pairs = Arc::new(KeptPairs { pairs: RwLock::new(pairs), edits: Mutex::new(()) });
+    crate::declaring(b).keyval.zones.push(KeyvalZone { name, size, kind, timeout, state, pairs, shared_at });
     Ok(())
 }
 
@@ -146,7 +132,7 @@ fn finish(b: &mut Build<'_>, scope: &mut Scope) {
     for lookup in &mut lookups {
         match crate::declaring(b).keyval.zones.iter().position(|zone| zone.name == lookup.zone_name) {
             Some(number) => lookup.zone = number,
-            None => zone::refuse_undeclared(b, ("keyval", lookup.at), &lookup.zone_name),
+            None => shared_zone::refuse_undeclared(b, ("keyval", lookup.at), &lookup.zone_name),
         }
     }
     crate::declaring(b).keyval.lookups = lookups;
@@ -168,7 +154,7 @@ fn get(exchange: &mut Exchange<'_>, argument: &Argument, out: &mut Vec<u8>) -> b
 
 impl Declared {
     /// The zone of that name.
-    pub fn find(&self, name: &str) -> Option<&Zone> {
+    pub fn find(&self, name: &str) -> Option<&KeyvalZone> {
         self.zones.iter().find(|zone| zone.name == name)
     }
 
@@ -181,21 +167,6 @@ impl Declared {
                 new.pairs = old.pairs.clone();
             }
         }
-    }
-}
-
-impl Zone {
-    fn read(&self) -> RwLockReadGuard<'_, Pairs> {
-        self.pairs.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, Pairs> {
-        self.pairs.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Bytes of its pairs.
-    pub fn bytes(&self) -> u64 {
-        self.read().bytes() as u64
     }
 }
 
@@ -214,7 +185,8 @@ mod tests {
             ("keyval_zone zone=one:32k; keyval_zone zone=one:32k;", "already declared"),
             ("keyval_zone zone=one:32k timeout=25d;", "invalid parameter \"timeout=25d\""),
             ("keyval_zone zone=one:32k type=regex;", "invalid parameter \"type=regex\""),
-            ("keyval_zone zone=one:32k sync;", "\"sync\" is a parameter of NGINX Plus"),
+            ("keyval_zone zone=one:32k sync;", "there is no \"fleet\""),
+            ("fleet redis://h; keyval_zone zone=one:32k sync; keyval $arg_k $v zone=one;", ""),
             ("keyval $arg_k $v zone=two;", "zero size shared memory zone \"two\""),
             ("keyval $arg_k v zone=two;", "invalid variable name \"v\""),
             ("keyval $arg_k $v two;", "invalid parameter \"two\""),

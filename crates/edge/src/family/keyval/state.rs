@@ -48,7 +48,8 @@ fn take(bytes: &[u8], path: &str, pairs: &mut Pairs, now_ms: u64) -> Result<(), 
     Ok(())
 }
 
-fn of_json(value: &Value) -> Option<Pair> {
+/// A value, or an object with a value and its end.
+pub fn of_json(value: &Value) -> Option<Pair> {
     let (value, until_ms) = match value {
         Value::Object(members) => (members.get("value")?, Some(members.get("until")?.as_u64()?)),
         plain => (plain, None),
@@ -56,16 +57,18 @@ fn of_json(value: &Value) -> Option<Pair> {
     Some(Pair { value: value.as_str()?.as_bytes().into(), until_ms })
 }
 
+/// The form that [`of_json`] reads.
+pub fn to_json(pair: &Pair) -> Value {
+    let value = String::from_utf8_lossy(&pair.value);
+    match pair.until_ms {
+        Some(until) => json!({"value": value, "until": until}),
+        None => json!(value),
+    }
+}
+
 /// Writes the file anew, completely or not at all.
 pub fn write(path: &str, pairs: &Pairs, now_ms: u64) -> io::Result<()> {
-    let line = |(key, pair): (&[u8], &Pair)| {
-        let value = String::from_utf8_lossy(&pair.value);
-        let shown = match pair.until_ms {
-            Some(until) => json!({"value": value, "until": until}),
-            None => json!(value),
-        };
-        (String::from_utf8_lossy(key).into_owned(), shown)
-    };
+    let line = |(key, pair): (&[u8], &Pair)| (String::from_utf8_lossy(key).into_owned(), to_json(pair));
     let all: Map<String, Value> = pairs.iter(now_ms).map(line).collect();
     let mut text = serde_json::to_vec(&all)?;
     text.push(b'\n');

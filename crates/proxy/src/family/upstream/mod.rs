@@ -71,6 +71,9 @@ pub type Declared = weir_groups::Declared<HttpParts>;
 /// A group of peers.
 pub type Upstream = weir_groups::Upstream<HttpParts>;
 
+/// A group of HTTP whose peers change.
+pub type LiveGroup = weir_groups::Live<HttpParts>;
+
 /// A worker's record of a group.
 pub type Local = weir_groups::Local<HttpParts>;
 
