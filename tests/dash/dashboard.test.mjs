@@ -7,7 +7,7 @@
 import assert from "node:assert/strict";
 import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { after, before, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { SIZES, VIEWS, beyond, cut, launch, open, overflow, show, sideways, torn, violations } from "./browser.mjs";
 import { TOKEN, run, stage } from "./stage.mjs";
 
@@ -56,35 +56,82 @@ const DETAILS = async () => {
   return ["zones/server/shop.example", "zones/location/shop.example%2Fassets%2F", "upstreams/app", `upstreams/app/${encodeURIComponent(snapshot.http.upstreams.app.peers[0].server)}`, "caches/assets"];
 };
 
-for (const size of Object.keys(SIZES)) {
-  for (const theme of ["light", "dark"]) {
-    test(`every view, ${theme}, ${size} wide`, async () => {
-      const language = theme === "dark" && size === "390" ? "ko" : "en";
-      const page = await open(browser, `${edge.url}/open/`, { size, theme, language });
-      for (const view of VIEWS) {
-        await show(page, view);
-        // Some views ask the edge for their data.
-        for (const selector of SHOWN[view]) await page.waitForSelector(selector);
-        if (view === "errors") {
-          await page.click(".class");
-          await page.waitForSelector(".sample");
-        }
-        assert.deepEqual(await violations(page), [], `${view}: axe`);
-        assert.ok((await overflow(page)) <= 0, `${view} is wider than the window`);
-        if (size === "390") assert.deepEqual(await cut(page), [], `${view}: cut`);
+// These take the longest. Each has a browser of its own, because a page behind another one draws nothing.
+describe("every view", { concurrency: 2 }, () => {
+  for (const size of Object.keys(SIZES)) {
+    test(`${size} wide, light and dark`, async () => {
+      const own = await launch();
+      try {
+        for (const theme of ["light", "dark"]) await everyView(own, size, theme);
+      } finally {
+        await own.close();
       }
-      // The colours are those of the views: one theme for each width shows all that there is.
-      for (const view of (size === "390") === (theme === "light") ? await DETAILS() : []) {
-        await show(page, view);
-        await page.waitForFunction(() => [...document.querySelectorAll(".chart")].some((one) => [...one.querySelectorAll(".plot path")].some((path) => path.getBBox().width > 0)));
-        assert.deepEqual(await violations(page), [], `${view}: axe`);
-        assert.ok((await overflow(page)) <= 0, `${view} is wider than the window`);
-        if (size === "390") assert.deepEqual(await cut(page), [], `${view}: cut`);
-      }
-      assert.deepEqual(page.said, []);
-      await page.close();
     });
   }
+
+  test("between a phone and a desk, a table that goes on to the right shows it, and the keyboard reaches it", async () => {
+    const own = await launch();
+    try {
+      await between(own);
+    } finally {
+      await own.close();
+    }
+  });
+});
+
+async function everyView(browser, size, theme) {
+  const language = theme === "dark" && size === "390" ? "ko" : "en";
+  const page = await open(browser, `${edge.url}/open/`, { size, theme, language });
+  for (const view of VIEWS) {
+    await show(page, view);
+    // Some views ask the edge for their data.
+    for (const selector of SHOWN[view]) await page.waitForSelector(selector);
+    if (view === "errors") {
+      await page.click(".class");
+      await page.waitForSelector(".sample");
+    }
+    await isSound(page, view, size);
+  }
+  // The colours are those of the views: one theme for each width shows all that there is.
+  for (const view of (size === "390") === (theme === "light") ? await DETAILS() : []) {
+    await show(page, view);
+    await page.waitForFunction(() => [...document.querySelectorAll(".chart")].some((one) => [...one.querySelectorAll(".plot path")].some((path) => path.getBBox().width > 0)));
+    await isSound(page, view, size);
+  }
+  assert.deepEqual(page.said, [], `${theme}, ${size} wide`);
+  await page.close();
+}
+
+async function isSound(page, view, size) {
+  assert.deepEqual(await violations(page), [], `${view}, ${size} wide: axe`);
+  assert.ok((await overflow(page)) <= 0, `${view} is wider than the window of ${size}`);
+  if (size === "390") assert.deepEqual(await cut(page), [], `${view}: cut`);
+}
+
+async function between(browser) {
+  const all = [];
+  for (const theme of ["light", "dark"]) {
+    const page = await open(browser, `${edge.url}/open/`, { size: 1440, theme });
+    await page.setViewport({ width: 800, height: 900 });
+    for (const view of VIEWS) {
+      await show(page, view);
+      for (const selector of SHOWN[view]) await page.waitForSelector(selector);
+      assert.ok((await overflow(page)) <= 0, `${view} is wider than the window`);
+      assert.deepEqual(await violations(page), [], `${view}: axe`);
+    }
+    // Held, so that no figure changes between two looks.
+    await show(page, "overview");
+    await page.click(".pause");
+    for (const view of VIEWS) {
+      await show(page, view);
+      const found = await sideways(page);
+      assert.deepEqual(found.filter((one) => !one.isReached || !one.isMarked || one.isMarkedAtEnd), [], view);
+      all.push(...found);
+    }
+    await page.close();
+  }
+  // Servers, peers, processes: at 800 px there are such tables.
+  assert.ok(all.length >= 6, JSON.stringify(all));
 }
 
 test("at the width of a desk no table is cut, no name is torn, and the columns of the overview end together", async () => {
@@ -158,32 +205,6 @@ test("both processes of the edge are its own, and every group of an origin is na
   assert.ok(served.includes("app 127.0.0.1:") && served.includes("reports 127.0.0.1:"), served);
   assert.doesNotMatch(served, /\d[a-z]/, "names do not run together");
   await page.close();
-});
-
-test("between a phone and a desk, a table that goes on to the right shows it, and the keyboard reaches it", async () => {
-  const all = [];
-  for (const theme of ["light", "dark"]) {
-    const page = await open(browser, `${edge.url}/open/`, { size: 1440, theme });
-    await page.setViewport({ width: 800, height: 900 });
-    for (const view of VIEWS) {
-      await show(page, view);
-      for (const selector of SHOWN[view]) await page.waitForSelector(selector);
-      assert.ok((await overflow(page)) <= 0, `${view} is wider than the window`);
-      assert.deepEqual(await violations(page), [], `${view}: axe`);
-    }
-    // Held, so that no figure changes between two looks.
-    await show(page, "overview");
-    await page.click(".pause");
-    for (const view of VIEWS) {
-      await show(page, view);
-      const found = await sideways(page);
-      assert.deepEqual(found.filter((one) => !one.isReached || !one.isMarked || one.isMarkedAtEnd), [], view);
-      all.push(...found);
-    }
-    await page.close();
-  }
-  // Servers, peers, processes: at 800 px there are such tables.
-  assert.ok(all.length >= 6, JSON.stringify(all));
 });
 
 test("a thing has a page, an address of its own, and a way back", async () => {

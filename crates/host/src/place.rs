@@ -56,6 +56,7 @@ mod tests {
         assert!(places_under(&root, 9).is_empty());
         fs::remove_dir_all(root).unwrap();
         let own = places_of(std::process::id());
-        assert!(own.iter().any(|(_, place)| place.starts_with("state R (running), system call running")), "{own:?}");
+        // The kernel gives the call of a thread that reads its own file, or says that it runs.
+        assert!(own.iter().any(|(_, place)| place.starts_with("state R (running), system call ")), "{own:?}");
     }
 }
