@@ -24,6 +24,7 @@ Exit code 1: one wrongly PROVED or failed; with --strict, also one that is not r
 """
 
 import argparse
+import collections
 import concurrent.futures
 import hashlib
 import json
@@ -46,6 +47,10 @@ from stacks import NGINX, pages, run
 EDGES = {"nginx": "n", "weir": "w"}
 # What a block of a closed loop may differ from the capacity that was computed.
 NEAR = (0.55, 1.4)
+# Words of a run that the machine disturbed: then nothing is known of the stack, and it may be measured again.
+DISTURBED = ("the hypervisor took", "other work used", "the load generator was late")
+# How often a stack is measured, at most.
+MEASURED_MAX = 4
 # Requests a block holds at least: `--prove` refuses one of which a request is more than a per cent.
 REQUESTS_LEAST = 110
 
@@ -152,6 +157,16 @@ def read(file: pathlib.Path) -> tuple[list[dict[str, Any]], list[str]]:
     return [line for line in lines if "seed" in line], [line["binary"] for line in lines if "binary" in line]
 
 
+def name_of(row: dict[str, Any]) -> tuple[int, str, str]:
+    """The stack that a row is of."""
+    return row["seed"], row["kind"], row["edge"]
+
+
+def was_disturbed(row: dict[str, Any]) -> bool:
+    """Whether the machine kept weir from a verdict."""
+    return row["word"] == "no verdict" and any(words in row["text"] for words in DISTURBED)
+
+
 def binary(weir: str) -> str:
     """A text that differs between two builds of weir."""
     version = subprocess.run([weir, "--version"], capture_output=True, text=True, check=True).stdout.strip()
@@ -177,6 +192,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--block", default="3s", help="how long a block measures")
     parser.add_argument("--json", default="", help="a line of JSON for each stack, as it is done")
     parser.add_argument("--resume", default="", help="such a file: what is in it is not done again, and what is done is added")
+    parser.add_argument("--again", action="store_true", help=f"stacks of that file without a verdict because the machine was disturbed are done "
+                        f"again, {MEASURED_MAX} times at most in all; the last time counts")
     parser.add_argument("--store", default="", help="where the runs are kept; else they are thrown away")
     parser.add_argument("--list", action="store_true", help="the kinds, and what may be said of each")
     parser.add_argument("--show", action="store_true", help="the stacks, without running them")
@@ -224,7 +241,10 @@ def main() -> None:
     if file and (not binaries or binaries[-1] != now):
         with file.open("a") as out:
             out.write(json.dumps({"binary": now}) + "\n")
-    done = {(row["seed"], row["kind"], row["edge"]) for row in rows}
+    times = collections.Counter(name_of(row) for row in rows)
+    last = {name_of(row): row for row in rows}
+    done = {name for name, row in last.items() if not (options.again and was_disturbed(row) and times[name] < MEASURED_MAX)}
+    rows = list(last.values())
     stacks = [stack for stack in stacks if (stack.seed, stack.kind, stack.edge) not in done]
     if any(stack.kind == "app-memory" for stack in stacks):
         pages()
@@ -237,7 +257,8 @@ def main() -> None:
             return
         row = tried(stack, weir, store, options)
         with lock:
-            rows.append(row)
+            times[name_of(row)] += 1
+            rows[:] = [known for known in rows if name_of(known) != name_of(row)] + [row]
             print(told(row), flush=True)
             if file:
                 with file.open("a") as out:
@@ -250,6 +271,8 @@ def main() -> None:
         if not options.store:
             shutil.rmtree(store, ignore_errors=True)
     print("\n" + report(rows, options))
+    if repeated := sum(count > 1 for count in times.values()):
+        print(f"{repeated} stacks were measured again, because the machine was disturbed")
     print(f"{len(rows)} stacks, {(time.monotonic() - began) / 60:.0f} min")
     counts = fractions(rows)
     bad = counts["wrongly PROVED"] + counts["failed"] + (sum(counts[name] for name in CLASSES[1:]) if options.strict else 0)
