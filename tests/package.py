@@ -153,6 +153,7 @@ def service():
         machine.does('man -w weir && man -w weir-edge && man -w weir-lab-ab', 'man pages are found')
         holds('bash completes', 'doctor' in machine.says('bash -c ". /usr/share/bash-completion/bash_completion; _completion_loader weir; COMP_WORDS=(weir do); COMP_CWORD=1; _weir weir do weir; echo \\${COMPREPLY[@]}"'))
         machine.does('ls /usr/share/weir/prometheus/weir.rules.yml /usr/share/weir/grafana/weir.json /usr/share/weir/grafana/weir.ko.json', 'rules for Prometheus and dashboards for Grafana are there')
+        machine.does('ls /usr/share/weir/ci/action.yml /usr/share/weir/ci/gitlab.yml /usr/share/weir/editors/neovim/weir.lua /usr/share/weir/editors/vscode/package.json', 'files for pipelines and editors are there')
         holds('weir lab list finds the labs from any folder', 's2' in machine.says('cd / && weir lab list'))
         machine.does('ls /usr/share/doc/weir/html/index.html /usr/share/doc/weir/html/ko/search-index.js', 'the book is there')
         for example in machine.says('ls /usr/share/doc/weir/examples/*.conf').split():

@@ -9,6 +9,7 @@
 //!   the texts that `search.js` looks through, `check` looks for broken links
 //! - `package/`: one file for each product: Debian packages, tarball, image, list of parts, checksums. `given` is their input,
 //!   `stage` makes archives whose bytes do not depend on the machine, `check` builds twice
+//! - `cross`: weir for Linux on arm64, and its verbs for clients tried under qemu
 
 #![forbid(unsafe_code)]
 // The bans are for weir: its threads and its clock are those of `net`.
@@ -16,6 +17,7 @@
 
 mod book;
 mod ci;
+mod cross;
 mod deny;
 mod end_to_end;
 mod files;
@@ -49,6 +51,7 @@ usage: cargo xtask COMMAND
   sanitize             the tests of net and wire under AddressSanitizer
   profile              a profile of weir at the bench's workloads, for package --profile (a build and a minute)
   package …            packages, tarball, image and list of parts in target/package (its own --help says more)
+  cross [PROFILE]      weir for Linux on arm64 in target/cross, and its verbs for clients tried under qemu
   nginx-suite …        nginx's own test suite against weir (its own --help says more)";
 
 fn main() -> ExitCode {
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         "sanitize" => sanitize::sanitize(&root()),
         "profile" => profile::profile(&root()),
         "package" => package::package(&root(), rest),
+        "cross" => cross::cross(&root(), rest),
         "nginx-suite" => nginx_suite::nginx_suite(&root(), rest),
         _ => Err(USAGE.to_owned()),
     };

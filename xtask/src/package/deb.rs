@@ -46,7 +46,9 @@ pub fn share(given: &Given, stage: &Stage, share: &str) -> Result<(), String> {
     for (file, folder) in [("weir.rules.yml", "prometheus"), ("weir.json", "grafana"), ("weir.ko.json", "grafana")] {
         stage.copy(&monitoring.join(file), &format!("{share}/weir/{folder}/{file}"), FILE)?;
     }
-    stage.copy_tracked(&given.root, "package/ci", &format!("{share}/weir/ci"))?;
+    for folder in ["ci", "editors"] {
+        stage.copy_tracked(&given.root, &format!("package/{folder}"), &format!("{share}/weir/{folder}"))?;
+    }
     stage.copy_tracked(&given.root, "examples", &format!("{share}/doc/weir/examples"))?;
     for folder in ["guide", "reference"] {
         stage.copy_tracked(&given.root, &format!("docs/{folder}"), &format!("{share}/doc/weir/{folder}"))?;

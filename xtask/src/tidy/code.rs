@@ -10,12 +10,7 @@ const FUNCTION_LINES_MAX: usize = 70;
 /// The one file that may hold `unsafe`.
 const UNSAFE_HOME: &str = "crates/net/src/sys.rs";
 /// Files outside of `net` that start a thread themselves, because they wait for its end.
-const THREAD_STARTERS: &[&str] = &[
-    "crates/load/src/agent/conduct.rs",
-    "crates/load/src/agent/nats.rs",
-    "crates/load/src/agent/serve.rs",
-    "src/demo.rs",
-];
+const THREAD_STARTERS: &[&str] = &["crates/load/src/agent/conduct.rs", "crates/load/src/agent/serve.rs", "src/demo.rs"];
 /// Separate workspaces (benchmark peers, fuzz targets): their code is not weir's.
 const OTHER_WORKSPACES: &[&str] = &["bench/", "fuzz/"];
 
