@@ -411,7 +411,7 @@ fn messages_of_a_lab_about_files_and_flags_are_korean() {
         assert_korean(&err, &[part]);
         assert_eq!(code, Some(2), "{args:?}: {out}{err}");
     }
-    let (_, err, code) = weir(&["agent", "tls://u:secret@h"], "ko_KR.UTF-8");
-    assert_korean(&err, &["NATS로의 TLS는 지원하지 않습니다"]);
+    let (_, err, code) = weir(&["agent", "nats://u:secret@h"], "ko_KR.UTF-8");
+    assert_korean(&err, &["NATS 대신 Redis를 씁니다"]);
     assert!(code == Some(1) && !err.contains("secret"), "{err}");
 }
