@@ -12,13 +12,13 @@ local name, run, limit, held, knows = ARGV[2], ARGV[3], tonumber(ARGV[4]), tonum
 local silent, forget = tonumber(ARGV[8]), tonumber(ARGV[9])
 if now > limit then return {0, now} end
 
-local read = redis.call('HMGET', KEYS[1], 'v', 't', 'speed', 'until', 'born', 'full_at', 'reserved', 'began', 'was')
+local read = redis.call('HMGET', KEYS[1], 'v', 't', 'speed', 'until', 'born', 'reserved', 'began', 'was')
 local state = {
   v = tonumber(read[1]), t = tonumber(read[2]), speed = tonumber(read[3]), till = tonumber(read[4]), born = read[5],
-  full_at = read[6], reserved = tonumber(read[7]), began = tonumber(read[8]), was = read[9],
+  reserved = tonumber(read[6]), began = tonumber(read[7]), was = read[8],
 }
 if not (state.v and state.t and state.speed and state.till and state.born and state.reserved and state.began) then
-  state = { v = 0, t = now, speed = 0, till = now, born = ARGV[7], full_at = '', reserved = 0, began = now, was = '0' }
+  state = { v = 0, t = now, speed = 0, till = now, born = ARGV[7], reserved = 0, began = now, was = '0' }
   redis.call('DEL', KEYS[2])
 end
 
@@ -40,9 +40,9 @@ for i = 1, #all, 2 do
 end
 if now - state.began > forget then state.reserved = 0 end
 
--- This edge knew another ledger, whose memory is gone: nobody knows how full the buckets are, and edges may be away.
+-- This edge knew another ledger, whose memory is gone: edges may be away.
 if knows ~= '0' and knows ~= state.born and knows ~= state.was then
-  state.was, state.full_at, state.began = knows, string.format('%.3f', state.v), now
+  state.was, state.began = knows, now
   state.reserved = math.max(state.reserved, 1 - held - others, 0)
 elseif knows ~= '0' and knows ~= state.born and redis.call('HEXISTS', KEYS[2], name) == 0 then
   state.reserved = math.max(0, state.reserved - held)
@@ -62,7 +62,7 @@ for _, edge in ipairs(edges) do
 end
 redis.call('HSET', KEYS[1], 'v', string.format('%.6f', state.v), 't', string.format('%d', state.t),
   'speed', string.format('%.9f', math.max(0, 1 - away)), 'until', string.format('%d', till), 'born', state.born,
-  'full_at', state.full_at or '', 'reserved', string.format('%.9f', state.reserved),
+ 'reserved', string.format('%.9f', state.reserved),
   'began', string.format('%d', state.began), 'was', state.was or '0')
 -- Last: if Redis refuses a write, the report is not counted.
 redis.call('HSET', KEYS[2], name, string.format('%d %.9f %s', now, booked, run))

@@ -7,11 +7,10 @@ if not now then
   local time = redis.call('TIME')
   now = time[1] * 1000 + math.floor(time[2] / 1000)
 end
-local read = redis.call('HMGET', KEYS[1], 'v', 't', 'speed', 'until', 'full_at')
+local read = redis.call('HMGET', KEYS[1], 'v', 't', 'speed', 'until')
 local v, t, speed, till = tonumber(read[1]), tonumber(read[2]), tonumber(read[3]), tonumber(read[4])
 if not (v and t and speed and till) then return {0} end
 v = v + speed * math.max(0, math.min(now, till) - t)
-local full_at = tonumber(read[5])
 
 local answer = {1, now}
 for i = 2, #KEYS do
@@ -19,9 +18,10 @@ for i = 2, #KEYS do
   local rate, capacity, debt = tonumber(ARGV[at]), tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
   local level, seen = string.match(redis.call('GET', KEYS[i]) or '', '^(%d+) ([%d.]+)$')
   level, seen = tonumber(level), tonumber(seen)
+  -- Nothing is known of it, or it is of an earlier ledger: it was full when this ledger began. (A time that was written is
+  -- rounded.)
   if not seen or seen > v + 1 then
-    -- Nothing is known of it, or it is of an earlier ledger. (A time that was written is rounded.) If the memory was lost, it was full then.
-    level, seen = full_at and capacity or 0, full_at or v
+    level, seen = capacity, 0
   end
   local leaked = math.floor(rate * math.max(0, v - seen) / 1000)
   if leaked >= level then

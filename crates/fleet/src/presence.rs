@@ -79,29 +79,30 @@ impl Presence {
 
     /// Notes the answer to the report under way.
     pub fn hear(&mut self, now_ms: i64, reply: &BeatReply) {
+        self.pass_time(now_ms);
         let Some((sent_ms, _)) = self.under_way.take() else { return };
-        self.is_clock_sure = true;
+        // Over a slow connection, the next report would come too late: it asks for the clock again.
+        self.is_clock_sure = now_ms - sent_ms <= GRACE_MS;
         match *reply {
-            // Not counted: the edge was alone in the meantime, if it was alone before.
+            // Not counted.
             BeatReply::Late { redis_ms } => {
                 self.clock = Some((redis_ms, now_ms));
-                self.pass_time(now_ms);
             }
             BeatReply::Counted { redis_ms, born, share, .. } => {
                 self.clock = Some((redis_ms, now_ms));
                 (self.share, self.born) = (share, born);
-                (self.counted, self.until_ms) = (Some(sent_ms), now_ms);
+                self.counted = Some(sent_ms);
             }
         }
     }
 
     /// Notes that the report under way has no answer. Unless Redis refused it, nobody knows whether it was counted. The next
     /// one only asks for Redis' clock, so that an edge does not count as present again and again.
-    pub fn lose(&mut self, is_refused: bool) {
+    pub fn lose(&mut self, now_ms: i64, is_refused: bool) {
+        self.pass_time(now_ms);
         self.is_clock_sure = false;
         if let Some((sent_ms, true)) = self.under_way.take().filter(|_| !is_refused) {
             self.counted = Some(sent_ms);
-            self.until_ms = self.until_ms.max(sent_ms);
         }
     }
 
@@ -134,9 +135,10 @@ impl Presence {
         }
     }
 
+    /// The time during which a report was under way is lost: debts that leaked later for it would leak too fast.
     fn pass_time(&mut self, now_ms: i64) {
         self.alone_us = self.alone_us_at(now_ms);
-        self.until_ms = self.until_ms.max(self.countable(now_ms));
+        self.until_ms = self.until_ms.max(now_ms);
     }
 }
 
@@ -162,32 +164,35 @@ mod tests {
         assert!(!presence.standing(10).is_alone);
         assert_eq!(presence.beat(110), Some(Beat { not_after_ms: 5100 + GRACE_MS, held: 0.5, born: 7 }));
         // No answer: it may have been counted, until Redis refuses it.
-        presence.lose(false);
+        presence.lose(110, false);
         let begins = 110 + GRACE_MS + SILENT_MS;
         assert!(!presence.standing(begins - 1).is_alone);
         assert!(presence.standing(begins).is_alone);
         assert_eq!(presence.standing(begins + 10).alone_us, 2250 + 5000);
         assert_eq!(presence.beat(begins + 10).map(|beat| beat.not_after_ms), Some(0), "another server may answer");
-        presence.lose(false);
+        presence.lose(begins + 20, false);
         assert_eq!(presence.standing(begins + 20).alone_us, 2250 + 10_000, "it was no report that counts");
         presence.beat(begins + 20);
         presence.hear(begins + 20, &BeatReply::Late { redis_ms: 9000 });
         assert!(presence.beat(begins + 20).is_some_and(|beat| beat.not_after_ms > 0));
-        presence.lose(true);
+        presence.lose(begins + 20, true);
         assert_eq!(presence.standing(begins + 30).alone_us, 2250 + 15_000, "Redis refused it");
     }
 
     #[test]
-    fn a_report_under_way_may_be_counted_and_a_late_one_was_not() {
+    fn the_time_of_a_report_under_way_is_lost() {
         let mut presence = Presence::new(0, 1.0);
         presence.beat(50).unwrap();
         presence.hear(100, &BeatReply::Late { redis_ms: 9 });
         presence.beat(100).unwrap();
         assert_eq!(presence.standing(300).alone_us, 100_000);
         presence.hear(400, &BeatReply::Late { redis_ms: 309 });
-        assert_eq!(presence.standing(400).alone_us, 400_000);
-        presence.beat(400).unwrap();
-        presence.hear(500, &counted(409, 0.5));
-        assert_eq!(presence.standing(500).alone_us, 400_000);
+        assert_eq!(presence.standing(400).alone_us, 100_000);
+        assert_eq!(presence.beat(400).map(|beat| beat.not_after_ms), Some(0), "the connection is slow");
+        assert_eq!(presence.standing(500).alone_us, 200_000);
+        presence.hear(500, &BeatReply::Late { redis_ms: 409 });
+        presence.beat(500).unwrap();
+        presence.hear(510, &counted(419, 0.5));
+        assert_eq!(presence.standing(510).alone_us, 200_000);
     }
 }

@@ -256,10 +256,11 @@ impl World {
 
     /// A new connection: nothing of the old one is answered any more.
     fn renew(&mut self, edge: usize) {
+        let now = self.now;
         let at = &mut self.edges[edge];
         at.connection += 1;
         (at.beat_sent, at.pays) = (None, false);
-        at.presence.lose(false);
+        at.presence.lose(now + at.offset, false);
     }
 
     /// How much more passed in some span of time than the rate allows, at most; in thousandths of a request.

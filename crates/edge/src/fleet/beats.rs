@@ -31,7 +31,7 @@ pub(super) async fn report(shared: Arc<FleetShared>) {
                     }
                 }
                 Err(failed) => {
-                    shared.view().presence.lose(matches!(failed, NoReply::Refused(_)));
+                    shared.view().presence.lose(now, matches!(failed, NoReply::Refused(_)));
                     shared.note_failure(&failed);
                 }
             }

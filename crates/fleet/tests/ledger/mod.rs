@@ -16,7 +16,6 @@ struct State {
     speed: f64,
     till: i64,
     born: i64,
-    full_at: Option<f64>,
     reserved: f64,
     began: i64,
     was: i64,
@@ -64,7 +63,7 @@ impl Ledger {
             state.reserved = 0.0;
         }
         if beat.born != 0 && beat.born != state.born && beat.born != state.was {
-            (state.was, state.full_at, state.began) = (beat.born, Some(state.v), now);
+            (state.was, state.began) = (beat.born, now);
             state.reserved = state.reserved.max(1.0 - beat.held - others).max(0.0);
         } else if beat.born != 0 && beat.born != state.born && !self.edges.contains_key(&name) {
             state.reserved = (state.reserved - beat.held).max(0.0);
@@ -87,8 +86,7 @@ impl Ledger {
         let now = world_ms + self.offset;
         let v = state.v + state.speed * (now.min(state.till) - state.t).max(0) as f64;
         let known = self.bucket.filter(|(_, seen)| *seen <= v + 1.0);
-        let (mut level, mut seen) =
-            known.unwrap_or((if state.full_at.is_some() { terms.capacity } else { 0 }, state.full_at.unwrap_or(v)));
+        let (mut level, mut seen) = known.unwrap_or((terms.capacity, 0.0));
         let leaked = (terms.rate as f64 * (v - seen).max(0.0) / 1000.0).floor() as i64;
         if leaked >= level {
             (level, seen) = (0, v);
