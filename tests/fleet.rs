@@ -115,11 +115,10 @@ fn the_scripts_do_what_the_model_does() {
         let mut rng = Rng::with_seed(seed);
         redis.ask(&["FLUSHALL".to_owned()]);
         let mut model = Ledger::new(0);
-        // What each edge knows: its share, and the ledger.
-        let mut edges = [(0.0, 0); 4];
+        // The share that each edge holds.
+        let mut edges = [0.0; 4];
         let terms = LimitTerms::new(*rng.choice(&[500, 10_000, 300_000]).unwrap(), 20_000, None);
         let mut now = 1_000_000;
-        let mut begun = 0;
         for step in 0..STEPS {
             now += *rng.choice(&[0, 1, 7, 60, 150, 400, 2000, 400_000]).unwrap() * i64::from(rng.u8(..) < 200);
             if rng.u8(..) < 3 {
@@ -128,23 +127,17 @@ fn the_scripts_do_what_the_model_does() {
             }
             if rng.bool() {
                 let name = rng.usize(0..edges.len());
-                let (held, born) = edges[name];
+                let held = edges[name];
                 let not_after_ms = now + *rng.choice(&[-1, 0, 100]).unwrap();
-                let beat = Beat { not_after_ms, held, born };
+                let beat = Beat { not_after_ms, held, part: 0.25 };
                 let wanted = model.beat(now, name, &beat);
-                // The model numbers its ledgers.
-                begun = match wanted {
-                    BeatReply::Counted { born, .. } if born != begun => born,
-                    _ => begun,
-                };
                 let words = [
                     now.to_string(),
                     format!("edge {name}"),
                     "r".to_owned(),
                     not_after_ms.to_string(),
                     format!("{held:.9}"),
-                    born.to_string(),
-                    begun.max(1).to_string(),
+                    "0.25".to_owned(),
                     SILENT_MS.to_string(),
                     FORGET_MS.to_string(),
                 ];
@@ -153,12 +146,12 @@ fn the_scripts_do_what_the_model_does() {
                 let place = format!("seed {seed}, step {step}: {got:?}, and not {wanted:?}");
                 match (got, wanted) {
                     (
-                        Some(BeatReply::Counted { redis_ms, born, share, edges: count }),
-                        BeatReply::Counted { redis_ms: at, born: number, share: part, edges: all },
+                        Some(BeatReply::Counted { redis_ms, share, edges: count }),
+                        BeatReply::Counted { redis_ms: at, share: part, edges: all },
                     ) => {
-                        assert_eq!((redis_ms, born, count), (at, number, all), "{place}");
+                        assert_eq!((redis_ms, count), (at, all), "{place}");
                         assert!((share - part).abs() < 1e-6, "{place}");
-                        edges[name] = (part, number);
+                        edges[name] = part;
                         beats += 1;
                     }
                     (got, wanted) => assert_eq!(got, Some(wanted), "{place}"),

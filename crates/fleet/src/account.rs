@@ -13,7 +13,7 @@ pub struct Account {
     debt: i64,
     /// The edge's time alone until which `debt` has leaked, in microseconds.
     alone_us: i64,
-    /// It is in the queue of those that the ledger is told of.
+    /// The account waits in the queue for the ledger.
     is_owing: bool,
 }
 

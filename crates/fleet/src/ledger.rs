@@ -33,8 +33,6 @@ pub enum BeatReply {
     Counted {
         /// Redis' clock, in milliseconds.
         redis_ms: i64,
-        /// The number with which this ledger was begun.
-        born: i64,
         /// The edge's share of each rate, from 0 to 1.
         share: f64,
         /// The edges of the fleet, also those that are away.
@@ -48,9 +46,8 @@ impl BeatReply {
         let number = |text: &str| text.parse::<i64>().ok().filter(|number| *number >= 0);
         match *items {
             ["0", redis_ms] => Some(BeatReply::Late { redis_ms: number(redis_ms)? }),
-            ["1", redis_ms, born, share, edges] => Some(BeatReply::Counted {
+            ["1", redis_ms, share, edges] => Some(BeatReply::Counted {
                 redis_ms: number(redis_ms)?,
-                born: number(born)?,
                 share: share.parse().ok().filter(|share| (0.0..=1.0).contains(share))?,
                 edges: number(edges).filter(|edges| (1..=EDGES_MAX).contains(edges))?,
             }),
@@ -87,14 +84,14 @@ mod tests {
     #[test]
     fn answers_of_strangers_are_not_believed() {
         assert_eq!(BeatReply::read(&["0", "5"]), Some(BeatReply::Late { redis_ms: 5 }));
-        let counted = BeatReply::Counted { redis_ms: 5, born: 7, share: 0.5, edges: 2 };
-        assert_eq!(BeatReply::read(&["1", "5", "7", "0.500000000", "2"]), Some(counted));
+        let counted = BeatReply::Counted { redis_ms: 5, share: 0.5, edges: 2 };
+        assert_eq!(BeatReply::read(&["1", "5", "0.500000000", "2"]), Some(counted));
         for strange in [
-            &["1", "5", "7", "1.5", "2"][..],
-            &["1", "5", "7", "NaN", "2"],
-            &["1", "5", "7", "0.5", "0"],
-            &["1", "5", "7", "0.5", "257"],
-            &["1", "-5", "7", "0.5", "2"],
+            &["1", "5", "1.5", "2"][..],
+            &["1", "5", "NaN", "2"],
+            &["1", "5", "0.5", "0"],
+            &["1", "5", "0.5", "257"],
+            &["1", "-5", "0.5", "2"],
             &["0"],
             &[],
         ] {

@@ -26,40 +26,41 @@ pub struct Beat {
     /// Redis ignores the report after this time of its own clock. 0 if the edge does not know that clock: then the answer
     /// only tells it.
     pub not_after_ms: i64,
-    /// The share that the edge uses when it is alone.
+    /// The share that a ledger told the edge last; 0 if none did.
     pub held: f64,
-    /// The ledger that the edge knows: the number it was begun with. 0 for none.
-    pub born: i64,
+    /// The part of a ledger's reserve that is the edge's: its share, also if no ledger told one.
+    pub part: f64,
 }
 
 /// The place of an edge, as far as the edge knows it. At most one report is under way.
 #[derive(Clone, Copy, Debug)]
 pub struct Presence {
     share: f64,
-    born: i64,
+    /// A ledger told the share.
+    is_told: bool,
     /// Redis' clock, and this edge's, when the last report was answered.
     clock: Option<(i64, i64)>,
     /// No report was lost since then: the same server answers, as far as the edge knows.
     is_clock_sure: bool,
     /// When the report under way was sent, and whether it may be counted.
     under_way: Option<(i64, bool)>,
-    /// When the last report was sent that the ledger may have counted.
-    counted: Option<i64>,
+    /// When the last report was sent that the ledger may have counted, by this start or by the one before it.
+    counted_ms: i64,
     alone_us: f64,
     /// The time until which `alone_us` is computed.
     until_ms: i64,
 }
 
 impl Presence {
-    /// An edge that has not reported yet. `share` is its share until Redis answers, because nobody reserves one for it.
+    /// An edge that has not reported yet. `share` is its share until Redis tells it one: a ledger that begins reserves it.
     pub fn new(now_ms: i64, share: f64) -> Presence {
         Presence {
             share,
-            born: 0,
+            is_told: false,
             clock: None,
             is_clock_sure: false,
             under_way: None,
-            counted: None,
+            counted_ms: now_ms,
             alone_us: 0.0,
             until_ms: now_ms,
         }
@@ -74,7 +75,7 @@ impl Presence {
         // Redis' clock shows at least the time of the last answer and the time since then.
         let not_after_ms = self.redis_ms(now_ms).filter(|_| self.is_clock_sure).map_or(0, |ms| ms + GRACE_MS);
         self.under_way = Some((now_ms, not_after_ms > 0));
-        Some(Beat { not_after_ms, held: if self.born == 0 { 0.0 } else { self.share }, born: self.born })
+        Some(Beat { not_after_ms, held: if self.is_told { self.share } else { 0.0 }, part: self.share })
     }
 
     /// Notes the answer to the report under way.
@@ -83,16 +84,10 @@ impl Presence {
         let Some((sent_ms, _)) = self.under_way.take() else { return };
         // Over a slow connection, the next report would come too late: it asks for the clock again.
         self.is_clock_sure = now_ms - sent_ms <= GRACE_MS;
-        match *reply {
-            // Not counted.
-            BeatReply::Late { redis_ms } => {
-                self.clock = Some((redis_ms, now_ms));
-            }
-            BeatReply::Counted { redis_ms, born, share, .. } => {
-                self.clock = Some((redis_ms, now_ms));
-                (self.share, self.born) = (share, born);
-                self.counted = Some(sent_ms);
-            }
+        let (BeatReply::Late { redis_ms } | BeatReply::Counted { redis_ms, .. }) = *reply;
+        self.clock = Some((redis_ms, now_ms));
+        if let BeatReply::Counted { share, .. } = *reply {
+            (self.share, self.is_told, self.counted_ms) = (share, true, sent_ms);
         }
     }
 
@@ -102,7 +97,7 @@ impl Presence {
         self.pass_time(now_ms);
         self.is_clock_sure = false;
         if let Some((sent_ms, true)) = self.under_way.take().filter(|_| !is_refused) {
-            self.counted = Some(sent_ms);
+            self.counted_ms = sent_ms;
         }
     }
 
@@ -113,17 +108,16 @@ impl Presence {
 
     /// The standing now.
     pub fn standing(&self, now_ms: i64) -> Standing {
-        let is_alone = self.alone_from().is_none_or(|from_ms| now_ms >= from_ms);
-        Standing { is_alone, alone_us: self.alone_us_at(now_ms) as i64, share: self.share }
+        Standing { is_alone: now_ms >= self.alone_from(), alone_us: self.alone_us_at(now_ms) as i64, share: self.share }
     }
 
-    /// The time from which on the ledger cannot count the edge as present; `None` if it never did.
-    fn alone_from(&self) -> Option<i64> {
-        self.counted.map(|sent_ms| sent_ms + SILENT_MS + GRACE_MS)
+    /// The time from which on the ledger cannot count the edge as present.
+    fn alone_from(&self) -> i64 {
+        self.counted_ms + SILENT_MS + GRACE_MS
     }
 
     fn alone_us_at(&self, now_ms: i64) -> f64 {
-        let from = self.alone_from().unwrap_or(i64::MIN).max(self.until_ms);
+        let from = self.alone_from().max(self.until_ms);
         self.alone_us + (self.countable(now_ms) - from).max(0) as f64 * 1000.0 * self.share
     }
 
@@ -147,41 +141,46 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
+    /// How long an edge waits until it counts as alone.
+    const WAITS: i64 = GRACE_MS + SILENT_MS;
+
     fn counted(redis_ms: i64, share: f64) -> BeatReply {
-        BeatReply::Counted { redis_ms, born: 7, share, edges: 2 }
+        BeatReply::Counted { redis_ms, share, edges: 2 }
     }
 
     #[test]
     fn an_edge_is_alone_when_the_ledger_cannot_count_it_any_more() {
         let mut presence = Presence::new(0, 0.25);
-        assert!(presence.standing(8).is_alone);
-        assert_eq!(presence.standing(8).alone_us, 2000);
-        assert_eq!(presence.beat(8), Some(Beat { not_after_ms: 0, held: 0.0, born: 0 }));
-        assert_eq!(presence.beat(9), None);
-        presence.hear(9, &BeatReply::Late { redis_ms: 4999 });
-        assert_eq!(presence.beat(9), Some(Beat { not_after_ms: 4999 + GRACE_MS, held: 0.0, born: 0 }));
-        presence.hear(10, &counted(5000, 0.5));
-        assert!(!presence.standing(10).is_alone);
-        assert_eq!(presence.beat(110), Some(Beat { not_after_ms: 5100 + GRACE_MS, held: 0.5, born: 7 }));
+        // The start before this one may have been counted until now.
+        assert!(!presence.standing(WAITS - 1).is_alone && presence.standing(WAITS).is_alone);
+        assert_eq!(presence.standing(WAITS + 8).alone_us, 2000);
+        let now = WAITS + 8;
+        assert_eq!(presence.beat(now), Some(Beat { not_after_ms: 0, held: 0.0, part: 0.25 }));
+        assert_eq!(presence.beat(now), None);
+        presence.hear(now, &BeatReply::Late { redis_ms: 4999 });
+        assert_eq!(presence.beat(now), Some(Beat { not_after_ms: 4999 + GRACE_MS, held: 0.0, part: 0.25 }));
+        presence.hear(now + 1, &counted(5000, 0.5));
+        assert!(!presence.standing(now + 1).is_alone);
+        let sent = now + 101;
+        assert_eq!(presence.beat(sent), Some(Beat { not_after_ms: 5100 + GRACE_MS, held: 0.5, part: 0.5 }));
         // No answer: it may have been counted, until Redis refuses it.
-        presence.lose(110, false);
-        let begins = 110 + GRACE_MS + SILENT_MS;
-        assert!(!presence.standing(begins - 1).is_alone);
-        assert!(presence.standing(begins).is_alone);
-        assert_eq!(presence.standing(begins + 10).alone_us, 2250 + 5000);
+        presence.lose(sent, false);
+        let begins = sent + WAITS;
+        assert!(!presence.standing(begins - 1).is_alone && presence.standing(begins).is_alone);
+        assert_eq!(presence.standing(begins + 10).alone_us, 2000 + 5000);
         assert_eq!(presence.beat(begins + 10).map(|beat| beat.not_after_ms), Some(0), "another server may answer");
         presence.lose(begins + 20, false);
-        assert_eq!(presence.standing(begins + 20).alone_us, 2250 + 10_000, "it was no report that counts");
+        assert_eq!(presence.standing(begins + 20).alone_us, 2000 + 10_000, "it was no report that counts");
         presence.beat(begins + 20);
         presence.hear(begins + 20, &BeatReply::Late { redis_ms: 9000 });
         assert!(presence.beat(begins + 20).is_some_and(|beat| beat.not_after_ms > 0));
         presence.lose(begins + 20, true);
-        assert_eq!(presence.standing(begins + 30).alone_us, 2250 + 15_000, "Redis refused it");
+        assert_eq!(presence.standing(begins + 30).alone_us, 2000 + 15_000, "Redis refused it");
     }
 
     #[test]
     fn the_time_of_a_report_under_way_is_lost() {
-        let mut presence = Presence::new(0, 1.0);
+        let mut presence = Presence::new(-WAITS, 1.0);
         presence.beat(50).unwrap();
         presence.hear(100, &BeatReply::Late { redis_ms: 9 });
         presence.beat(100).unwrap();

@@ -24,7 +24,7 @@ const PAY_EVERY: i64 = 10;
 /// After this time without an answer, an edge gives the connection up.
 const GIVES_UP: i64 = 500;
 
-/// What happens at a time of the world's clock.
+/// One event at a time of the world's clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Event {
     Requests { edge: usize },
@@ -95,7 +95,7 @@ impl World {
             let offset = world.rng.i64(0..1_000_000);
             world.edges.push(Edge {
                 offset,
-                presence: Presence::new(offset, 0.0),
+                presence: Presence::new(offset, 1.0 / count as f64),
                 account: Account::default(),
                 connection: 0,
                 is_cut: false,
@@ -177,7 +177,7 @@ impl World {
                 }
             }
             Event::BeatArrives { edge, connection, beat } => {
-                // What is on its way may arrive behind a cut.
+                // A report on its way may arrive after the cut.
                 if self.edges[edge].is_cut && self.rng.bool() {
                     return;
                 }
@@ -240,8 +240,9 @@ impl World {
                 // Another start in its name: its debts are gone with it.
                 self.renew(edge);
                 self.starts += 1;
+                let count = self.edges.len();
                 let at = &mut self.edges[edge];
-                at.presence = Presence::new(now + at.offset, 0.0);
+                at.presence = Presence::new(now + at.offset, 1.0 / count as f64);
                 at.account = Account::default();
             }
             Event::Forgets => self.ledger.forget(),

@@ -58,8 +58,7 @@ async fn ask(shared: &FleetShared, script: &mut Script, beat: &Beat) -> Result<B
         shared.run.clone(),
         beat.not_after_ms.to_string(),
         format!("{:.9}", beat.held),
-        beat.born.to_string(),
-        clock::unix_ms().to_string(),
+        format!("{:.9}", beat.part),
         weir_fleet::SILENT_MS.to_string(),
         weir_fleet::FORGET_MS.to_string(),
     ];

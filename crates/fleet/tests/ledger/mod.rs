@@ -15,10 +15,8 @@ struct State {
     t: i64,
     speed: f64,
     till: i64,
-    born: i64,
     reserved: f64,
     began: i64,
-    was: i64,
 }
 
 /// A ledger with one bucket.
@@ -26,7 +24,6 @@ struct State {
 pub struct Ledger {
     /// The difference between Redis' clock and the world's.
     offset: i64,
-    begun: i64,
     state: Option<State>,
     edges: BTreeMap<usize, Seen>,
     bucket: Option<(i64, f64)>,
@@ -49,36 +46,37 @@ impl Ledger {
             return BeatReply::Late { redis_ms: now };
         }
         if self.state.is_none() {
-            self.begun += 1;
             self.edges.clear();
         }
-        let born = self.begun;
-        let state = self.state.get_or_insert_with(|| State { t: now, till: now, born, began: now, ..State::default() });
+        let state = self.state.get_or_insert_with(|| State {
+            t: now,
+            till: now,
+            reserved: 1.0,
+            began: now,
+            ..State::default()
+        });
         state.v += state.speed * (now.min(state.till) - state.t).max(0) as f64;
         state.t = state.t.max(now);
-        self.edges.retain(|_, seen| now - seen.beat <= FORGET_MS);
-        let others: f64 = self.edges.iter().filter(|(other, _)| **other != name).map(|(_, seen)| seen.share).sum();
-        let count = 1 + self.edges.keys().filter(|other| **other != name).count();
+        self.edges.retain(|other, seen| *other == name || now - seen.beat <= FORGET_MS);
+        let others = || self.edges.iter().filter(|(other, _)| **other != name).map(|(_, seen)| seen);
+        if !self.edges.contains_key(&name) {
+            state.reserved = (state.reserved - beat.part).max(0.0);
+        }
         if now - state.began > FORGET_MS {
             state.reserved = 0.0;
         }
-        if beat.born != 0 && beat.born != state.born && beat.born != state.was {
-            (state.was, state.began) = (beat.born, now);
-            state.reserved = state.reserved.max(1.0 - beat.held - others).max(0.0);
-        } else if beat.born != 0 && beat.born != state.born && !self.edges.contains_key(&name) {
-            state.reserved = (state.reserved - beat.held).max(0.0);
-        }
-        let share = (1.0 / count as f64).min(1.0 - others - state.reserved).max(0.0);
-        self.edges.insert(name, Seen { beat: now, share: share.max(beat.held) });
+        let (count, booked) = (1 + others().count(), others().map(|seen| seen.share).sum::<f64>());
+        let share = (1.0 / count as f64).min(1.0 - booked - state.reserved).max(0.0);
         let (mut away, mut till) = (state.reserved, now + SILENT_MS);
-        for seen in self.edges.iter().filter(|(other, _)| **other != name).map(|(_, seen)| seen) {
+        for seen in others() {
             match now - seen.beat >= SILENT_MS {
                 true => away += seen.share,
                 false => till = till.min(seen.beat + SILENT_MS),
             }
         }
         (state.speed, state.till) = ((1.0 - away).max(0.0), till);
-        BeatReply::Counted { redis_ms: now, born: state.born, share, edges: count as i64 }
+        self.edges.insert(name, Seen { beat: now, share: share.max(beat.held) });
+        BeatReply::Counted { redis_ms: now, share, edges: count as i64 }
     }
 
     pub fn debit(&mut self, world_ms: i64, terms: &LimitTerms, debt: i64) -> Option<DebitReply> {
