@@ -4,8 +4,9 @@
 //!   workers ─ judge a request by its account ─► Debts, a queue
 //!                 ▲                                │
 //!        the edge's standing                       ▼
-//!                 └─ the thread `fleet`: reports ten times a second (`beats`), pays debts (`debts`), tells its
-//!                    figures and reads those of the others (`view`), writes and reads records (`records`) and sessions (`sessions`) ─► Redis
+//!                 └─ the thread `fleet`: reports ten times a second (`beats`), pays debts (`pay`), tells its figures and
+//!                    reads those of the others (`view`), tells and reads sessions (`sessions`) ─► Redis
+//!   the API ─► Records, a queue ─► the thread `fleet records` (`follow`) ─► Redis
 //! ```
 //!
 //! `weir_fleet` says how much an account may let through, and why the sum over all edges has a bound. Invariants: no worker
@@ -40,7 +41,7 @@ use crate::fleet::scripts::FleetKeys;
 use crate::fleet::shared::{FleetShared, FleetState};
 
 pub use crate::fleet::debts::SharedZone;
-pub use crate::fleet::records::SharedSpace;
+pub use crate::fleet::records::{SharedSpace, TakenRecord};
 pub use crate::fleet::shared::{Fail, FleetSettings};
 
 /// How long an edge that ends waits until its name is removed.
@@ -55,17 +56,19 @@ pub struct SharedThings {
     pub sessions: Vec<Arc<SharedSessions>>,
 }
 
-/// An edge's place in a fleet. Its thread ends with it.
+/// An edge's place in a fleet. Its threads end with it.
 pub struct Fleet {
     shared: Arc<FleetShared>,
     thread: Remote,
+    /// Takes records over, which may write files: reports do not wait for it.
+    records: Remote,
 }
 
 impl Fleet {
     /// Takes part in a fleet, as the user `identity`.
     ///
     /// # Errors
-    /// The thread cannot be started.
+    /// A thread cannot be started.
     pub fn start(settings: &FleetSettings, identity: Option<Identity>) -> io::Result<Arc<Fleet>> {
         let share = 1.0 / settings.edges.max(1) as f64;
         let shared = Arc::new(FleetShared {
@@ -84,19 +87,23 @@ impl Fleet {
             records: Records::default(),
             sessions: Mutex::default(),
         });
-        let of_thread = shared.clone();
+        let (of_thread, of_records, as_user) = (shared.clone(), shared.clone(), identity.clone());
+        let records = worker::start("fleet records", None, move || {
+            if assume(as_user.as_ref()) {
+                worker::spawn(follow::follow(of_records));
+            }
+        })?;
         let thread = worker::start("fleet", None, move || {
             if assume(identity.as_ref()) {
                 // Now, because this thread has the right user.
                 of_thread.settings.server.start();
                 worker::spawn(beats::report(of_thread.clone()));
                 worker::spawn(view::share(of_thread.clone()));
-                worker::spawn(follow::follow(of_thread.clone()));
                 worker::spawn(sessions::follow(of_thread.clone()));
                 worker::spawn(pay::pay(of_thread));
             }
         })?;
-        Ok(Arc::new(Fleet { shared, thread }))
+        Ok(Arc::new(Fleet { shared, thread, records }))
     }
 
     /// The settings it was started with.
@@ -127,8 +134,7 @@ impl Fleet {
 
     /// Tells the other edges of a change in a space; `None` for a removal.
     pub fn publish(&self, space: &str, key: &str, value: Option<Vec<u8>>) {
-        let made_ms = self.shared.view().presence.redis_ms(self.shared.now_ms(clock::precise()));
-        self.shared.records.publish(space, key, value, made_ms.unwrap_or(0));
+        self.shared.records.publish(space, key, value, self.shared.redis_ms().unwrap_or(0));
     }
 
     /// Tells the other edges the figures of this one.
@@ -156,9 +162,16 @@ impl Fleet {
         }
     }
 
+    fn end(&self) {
+        self.thread.stop();
+        self.records.stop();
+    }
+
     /// Ends it; if `for_good`, removes its name, so that its share is not reserved.
     pub fn leave(&self, for_good: bool) {
-        self.thread.stop();
+        self.end();
+        // A report that is under way would put the name back.
+        self.thread.join();
         if for_good && self.shared.view().lost.is_none() {
             let shared = &self.shared;
             // If this fails, the other edges forget the name in time.
@@ -169,6 +182,6 @@ impl Fleet {
 
 impl Drop for Fleet {
     fn drop(&mut self) {
-        self.thread.stop();
+        self.end();
     }
 }

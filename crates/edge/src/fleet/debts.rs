@@ -1,7 +1,7 @@
 //! The debts of accounts, and the queue of those that the ledger is to be told of.
 
 use std::future::poll_fn;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Poll, Waker};
 use std::time::Duration;
@@ -37,6 +37,8 @@ pub(super) struct Owing {
 pub(super) struct Debts {
     queue: Mutex<DebtQueue>,
     dropped: AtomicU64,
+    /// Accounts that are paid later.
+    later: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -72,8 +74,15 @@ impl Debts {
         }
     }
 
+    /// Accounts that owe.
     pub fn len(&self) -> usize {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner).waiting.len()
+        let waiting = self.queue.lock().unwrap_or_else(PoisonError::into_inner).waiting.len();
+        waiting + self.later.load(Ordering::Relaxed)
+    }
+
+    /// Notes how many accounts are paid later.
+    pub fn note_later(&self, count: usize) {
+        self.later.store(count, Ordering::Relaxed);
     }
 
     /// Notes a debt that is not told.

@@ -1,13 +1,14 @@
 //! The task that writes the records of this edge, and reads those of the others.
 
-use std::collections::BTreeMap;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_net::{clock, timer};
+use weir_net::log::{self, Level};
+use weir_net::timer;
 use weir_redis::{Commands, NoReply, Value, pairs};
 
-use crate::fleet::records::{SharedRecord, SharedSpace};
+use crate::fleet::records::{SharedRecord, SharedSpace, TakenRecord};
 use crate::fleet::scripts::Script;
 use crate::fleet::shared::{FleetShared, PATIENCE};
 
@@ -26,13 +27,25 @@ const EVERY: Duration = Duration::from_millis(100);
 /// The time after which a removed record is forgotten, in milliseconds.
 const REMOVED_MS: i64 = 24 * 3600 * 1000;
 
+/// Forgets a record, unless another one took its place.
+const FORGET: &str =
+    "if redis.call('HGET', KEYS[1], ARGV[1]) == ARGV[2] then redis.call('HDEL', KEYS[1], ARGV[1]) end return 1";
+
+/// Records of one space that are read, at most, and the pages in which they come. More are not an edge's.
+const RECORDS_MAX: usize = 100_000;
+const PAGES_MAX: usize = 10_000;
+
+/// Looks at the stream in one round, at most.
+const LOOKS_MAX: usize = 50;
+
 /// Writes and reads again and again, as long as the thread runs.
 pub(super) async fn follow(shared: Arc<FleetShared>) {
-    let mut follower = RecordFollower { shared: &shared, script: Script::new(RECORD), after: None, known: 0 };
+    let (script, forgets) = (Script::new(RECORD), Script::new(FORGET));
+    let mut follower = RecordFollower { shared: &shared, script, forgets, after: None, known: 0 };
     loop {
-        if !follower.shared.records.spaces().0.is_empty() && follower.round().await.is_err() {
-            // Reports say that Redis is away. What was missed is read again.
-            follower.after = None;
+        if !follower.shared.records.spaces().0.is_empty() {
+            // Reports say that Redis is away. The next round goes on after the last change that was read.
+            let _ = follower.round().await;
         }
         timer::sleep(EVERY).await;
     }
@@ -41,6 +54,7 @@ pub(super) async fn follow(shared: Arc<FleetShared>) {
 struct RecordFollower<'s> {
     shared: &'s FleetShared,
     script: Script,
+    forgets: Script,
     /// The last change that was read; `None` if everything is to be read again.
     after: Option<String>,
     /// The spaces that were read, by how often they were replaced.
@@ -66,32 +80,33 @@ impl RecordFollower<'_> {
     /// Takes over all records of a space, and writes those that only this edge has.
     async fn join(&mut self, space: &dyn SharedSpace) -> Result<(), NoReply> {
         let key = self.shared.keys.records(space.name());
-        let mut theirs = BTreeMap::new();
-        let mut cursor = "0".to_owned();
-        loop {
+        let (mut theirs, mut cursor) = (HashSet::new(), "0".to_owned());
+        for _ in 0..PAGES_MAX {
             let reply = self.ask(&["HSCAN", &key, &cursor, "COUNT", "500"]).await?;
             let [next, found] = reply.list() else { return Err(NoReply::Unexpected) };
-            for (name, record) in pairs(found.list()) {
-                if let (Ok(name), Some(record)) = (String::from_utf8(name.to_vec()), SharedRecord::read(record)) {
-                    theirs.insert(name, (record.stamp_ms, record.value.map(<[u8]>::to_vec)));
-                }
+            let mut page = Vec::new();
+            for (name, bytes) in pairs(found.list()) {
+                let (Ok(name), Some(record)) = (std::str::from_utf8(name), SharedRecord::read(bytes)) else { continue };
+                theirs.insert(name.to_owned());
+                self.forget(&key, name, bytes, &record).await?;
+                self.choose(&mut page, space, name, &record);
             }
-            cursor = next.text().ok_or(NoReply::Unexpected)?.to_owned();
-            if cursor == "0" {
+            space.take(&page);
+            next.text().ok_or(NoReply::Unexpected)?.clone_into(&mut cursor);
+            if cursor == "0" || theirs.len() > RECORDS_MAX {
                 break;
             }
         }
-        let now = self.redis_ms();
-        for (name, (stamp, value)) in &theirs {
-            if !self.shared.records.waits(space.name(), name) {
-                space.take(name, value.as_deref());
-            }
-            if value.is_none() && now.is_some_and(|now| now - stamp > REMOVED_MS) {
-                self.ask(&["HDEL", &key, name]).await?;
-            }
+        if cursor != "0" {
+            let (name, server) = (space.name(), &self.shared.settings.server);
+            log::global(
+                Level::Error,
+                format_args!("{name} at {server} has more than {RECORDS_MAX} records: weir does not read the others"),
+            );
+            return Ok(());
         }
         for (name, value) in space.all() {
-            if !theirs.contains_key(&name) && !self.shared.records.waits(space.name(), &name) {
+            if !theirs.contains(&name) && !self.shared.records.waits(space.name(), &name) {
                 // Older than every change that somebody made.
                 self.shared.records.publish(space.name(), &name, Some(value), 1);
             }
@@ -99,76 +114,103 @@ impl RecordFollower<'_> {
         Ok(())
     }
 
-    /// Writes the changes of this edge; each leaves the queue when Redis has it.
-    async fn write(&mut self, spaces: &[Arc<dyn SharedSpace>]) -> Result<(), NoReply> {
-        loop {
-            let (words, space, key) = {
-                let changes = self.shared.records.changes();
-                let Some(change) = changes.front() else { return Ok(()) };
-                let flag = if change.value.is_some() { "+" } else { "-" };
-                let value = String::from_utf8_lossy(change.value.as_deref().unwrap_or_default()).into_owned();
-                let (made, most) = (change.made_ms.to_string(), STREAM_MAX.to_string());
-                let edge = self.shared.settings.edge.clone();
-                let words =
-                    [String::new(), change.space.clone(), change.key.clone(), made, edge, flag.to_owned(), value, most];
-                (words, change.space.clone(), change.key.clone())
-            };
-            let keys = [self.shared.keys.records(&space), self.shared.keys.changes().to_owned()];
-            let keys = keys.each_ref().map(String::as_str);
-            let reply = self.script.run(&self.shared.settings.server, &keys, &words, PATIENCE).await?;
-            self.shared.records.changes().pop_front();
-            let other = reply.list().get(1).map(Value::bytes).and_then(SharedRecord::read);
-            let space = spaces.iter().find(|known| known.name() == space);
-            if let (Some(other), Some(space)) = (other, space)
-                && !self.shared.records.waits(space.name(), &key)
-            {
-                space.take(&key, other.value);
-            }
+    /// Forgets a record that was removed long ago.
+    async fn forget(&mut self, key: &str, name: &str, bytes: &[u8], record: &SharedRecord<'_>) -> Result<(), NoReply> {
+        let is_old = self.shared.redis_ms().is_some_and(|now| now - record.stamp_ms > REMOVED_MS);
+        if record.value.is_none() && is_old {
+            let words = [name.to_owned(), String::from_utf8_lossy(bytes).into_owned()];
+            self.forgets.run(&self.shared.settings.server, &[key], &words, PATIENCE).await?;
+        }
+        Ok(())
+    }
+
+    /// Adds a record to those that are taken over, unless a change of this edge waits.
+    fn choose(&self, taken: &mut Vec<TakenRecord>, space: &dyn SharedSpace, name: &str, record: &SharedRecord<'_>) {
+        if !self.shared.records.waits(space.name(), name) {
+            taken.push((name.to_owned(), record.value.map(<[u8]>::to_vec)));
         }
     }
 
-    /// Takes over the records that others wrote.
+    /// Writes the changes of this edge; each leaves the queue when Redis has it.
+    async fn write(&mut self, spaces: &[Arc<dyn SharedSpace>]) -> Result<(), NoReply> {
+        while let Some(change) = self.shared.records.first() {
+            let flag = if change.value.is_some() { "+" } else { "-" };
+            let value = String::from_utf8_lossy(change.value.as_deref().unwrap_or_default()).into_owned();
+            let words = [
+                String::new(),
+                change.space.clone(),
+                change.key.clone(),
+                change.made_ms.to_string(),
+                self.shared.settings.edge.clone(),
+                flag.to_owned(),
+                value,
+                STREAM_MAX.to_string(),
+            ];
+            let records = self.shared.keys.records(&change.space);
+            let keys = [records.as_str(), self.shared.keys.changes()];
+            let reply = self.script.run(&self.shared.settings.server, &keys, &words, PATIENCE).await?;
+            self.shared.records.pop();
+            // A later change of another edge stays.
+            let other = reply.list().get(1).map(Value::bytes).and_then(SharedRecord::read);
+            let space = spaces.iter().find(|known| known.name() == change.space);
+            if let (Some(other), Some(space)) = (other, space) {
+                let mut taken = Vec::new();
+                self.choose(&mut taken, space.as_ref(), &change.key, &other);
+                space.take(&taken);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes over the changes that stand in the stream.
     async fn read(&mut self, spaces: &[Arc<dyn SharedSpace>]) -> Result<(), NoReply> {
-        while let Some(after) = self.after.clone() {
+        for _ in 0..LOOKS_MAX {
+            let Some(after) = self.after.clone() else { return Ok(()) };
             let from = if after == "0-0" { "-" } else { after.as_str() };
             let count = READ_MAX.to_string();
             let reply = self.ask(&["XRANGE", self.shared.keys.changes(), from, "+", "COUNT", &count]).await?;
-            let entries = reply.list();
-            let (id_of, mut last) = (|entry: &Value| entry.list().first()?.text().map(str::to_owned), after.clone());
-            // The last one must still be there: else changes may be missing.
-            if from != "-" && entries.first().and_then(id_of) != Some(after.clone()) {
-                self.after = None;
-                return Ok(());
+            let id_of = |entry: &Value| entry.list().first()?.text().map(str::to_owned);
+            let mut entries = reply.list();
+            let is_whole = entries.len() < READ_MAX;
+            if from != "-" {
+                // The last one must still be there: else changes may be missing.
+                match entries.split_first() {
+                    Some((first, rest)) if id_of(first) == Some(after) => entries = rest,
+                    _ => {
+                        self.after = None;
+                        return Ok(());
+                    }
+                }
             }
-            for entry in entries.iter().skip(usize::from(from != "-")) {
-                let Some(id) = id_of(entry) else { return Err(NoReply::Unexpected) };
-                last = id;
-                self.take(spaces, entry);
+            self.take(spaces, entries);
+            if let Some(last) = entries.last() {
+                self.after = Some(id_of(last).ok_or(NoReply::Unexpected)?);
             }
-            self.after = Some(last);
-            if entries.len() < READ_MAX {
+            if is_whole {
                 return Ok(());
             }
         }
         Ok(())
     }
 
-    fn take(&self, spaces: &[Arc<dyn SharedSpace>], entry: &Value) {
-        let fields = entry.list().get(1).map(Value::list).unwrap_or_default();
-        let field = |name: &[u8]| pairs(fields).find(|(known, _)| *known == name).map(|(_, value)| value);
-        let (Some(space), Some(key), Some(record)) = (field(b"s"), field(b"k"), field(b"r")) else { return };
-        let space = spaces.iter().find(|known| known.name().as_bytes() == space);
-        let (Some(space), Ok(key), Some(record)) = (space, std::str::from_utf8(key), SharedRecord::read(record)) else {
-            return;
-        };
-        // Its own changes come back too.
-        if record.edge != self.shared.settings.edge && !self.shared.records.waits(space.name(), key) {
-            space.take(key, record.value);
+    /// Takes the records of entries of the stream over, in their order.
+    fn take(&self, spaces: &[Arc<dyn SharedSpace>], entries: &[Value]) {
+        for space in spaces {
+            let mut taken = Vec::new();
+            for entry in entries {
+                let fields = entry.list().get(1).map(Value::list).unwrap_or_default();
+                let field = |name: &[u8]| pairs(fields).find(|(known, _)| *known == name).map(|(_, value)| value);
+                let (Some(of), Some(key), Some(record)) = (field(b"s"), field(b"k"), field(b"r")) else { continue };
+                let (Ok(key), Some(record)) = (std::str::from_utf8(key), SharedRecord::read(record)) else { continue };
+                // Its own changes too: the last entry of a key is the one that holds.
+                if of == space.name().as_bytes() {
+                    self.choose(&mut taken, space.as_ref(), key, &record);
+                }
+            }
+            if !taken.is_empty() {
+                space.take(&taken);
+            }
         }
-    }
-
-    fn redis_ms(&self) -> Option<i64> {
-        self.shared.view().presence.redis_ms(self.shared.now_ms(clock::precise()))
     }
 
     async fn ask(&self, words: &[&str]) -> Result<Value, NoReply> {

@@ -24,6 +24,7 @@ pub(super) async fn pay(shared: Arc<FleetShared>) {
     let mut later: BinaryHeap<Reverse<Owing>> = BinaryHeap::new();
     loop {
         let now = shared.now_ms(clock::precise());
+        shared.debts.note_later(later.len());
         let next = later.peek().map(|Reverse(first)| (first.due_ms - now).max(1));
         shared.debts.wait(next).await;
         let now = shared.now_ms(clock::precise());

@@ -9,7 +9,8 @@
 //! a later change of another edge stays. Removed records keep their place for a day, so that an edge that comes back does
 //! not bring them back.
 
-use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_net::log::{self, Level};
@@ -24,8 +25,9 @@ const RECORD_BYTES_MAX: usize = 1 << 20;
 pub trait SharedSpace: Send + Sync {
     /// Its name, the same at all edges.
     fn name(&self) -> &str;
-    /// Takes the record of a key over from another edge; `None` if it was removed there. What cannot be read is ignored.
-    fn take(&self, key: &str, value: Option<&[u8]>);
+    /// Takes records over from other edges, by key; `None` for one that was removed there. A value of another program is
+    /// ignored.
+    fn take(&self, records: &[TakenRecord]);
     /// All records of this edge.
     fn all(&self) -> Vec<(String, Vec<u8>)>;
     /// The form in which the others read a value of this edge.
@@ -36,7 +38,11 @@ pub trait SharedSpace: Send + Sync {
     fn note(&self, _key: &str, _value: Option<&[u8]>) {}
 }
 
+/// A key of a space, and its value.
+pub type TakenRecord = (String, Option<Vec<u8>>);
+
 /// A change that the others do not know yet.
+#[derive(Clone)]
 pub(super) struct RecordChange {
     pub space: String,
     pub key: String,
@@ -50,7 +56,15 @@ pub(super) struct RecordChange {
 pub(super) struct Records {
     /// The spaces, and how often they were replaced.
     spaces: Mutex<(Vec<Arc<dyn SharedSpace>>, u64)>,
-    changes: Mutex<VecDeque<RecordChange>>,
+    changes: Mutex<WaitingChanges>,
+}
+
+/// The changes that wait, the oldest first.
+#[derive(Default)]
+struct WaitingChanges {
+    queue: VecDeque<RecordChange>,
+    /// How many of them are of a record, by space and key.
+    counts: HashMap<(String, String), usize>,
 }
 
 impl Records {
@@ -64,7 +78,7 @@ impl Records {
         self.spaces.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    pub fn changes(&self) -> MutexGuard<'_, VecDeque<RecordChange>> {
+    fn changes(&self) -> MutexGuard<'_, WaitingChanges> {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -79,7 +93,7 @@ impl Records {
             known.note(key, value.as_deref());
         }
         let mut changes = self.changes();
-        if changes.len() >= CHANGES_MAX {
+        if changes.queue.len() >= CHANGES_MAX {
             log::global(
                 Level::Error,
                 format_args!(
@@ -88,12 +102,30 @@ impl Records {
             );
             return;
         }
-        changes.push_back(RecordChange { space: space.to_owned(), key: key.to_owned(), value, made_ms });
+        *changes.counts.entry((space.to_owned(), key.to_owned())).or_default() += 1;
+        changes.queue.push_back(RecordChange { space: space.to_owned(), key: key.to_owned(), value, made_ms });
+    }
+
+    /// The change that waits longest.
+    pub fn first(&self) -> Option<RecordChange> {
+        self.changes().queue.front().cloned()
+    }
+
+    /// Takes that change out.
+    pub fn pop(&self) {
+        let mut changes = self.changes();
+        let Some(RecordChange { space, key, .. }) = changes.queue.pop_front() else { return };
+        if let Entry::Occupied(mut count) = changes.counts.entry((space, key)) {
+            *count.get_mut() -= 1;
+            if *count.get() == 0 {
+                count.remove();
+            }
+        }
     }
 
     /// Whether a change of this record waits: then a record that others wrote before it does not count.
     pub fn waits(&self, space: &str, key: &str) -> bool {
-        self.changes().iter().any(|change| change.space == space && change.key == key)
+        self.changes().counts.contains_key(&(space.to_owned(), key.to_owned()))
     }
 }
 
@@ -101,7 +133,6 @@ impl Records {
 #[derive(Debug, PartialEq)]
 pub(super) struct SharedRecord<'r> {
     pub stamp_ms: i64,
-    pub edge: &'r str,
     pub value: Option<&'r [u8]>,
 }
 
@@ -109,14 +140,14 @@ impl SharedRecord<'_> {
     pub fn read(bytes: &[u8]) -> Option<SharedRecord<'_>> {
         let mut parts = bytes.splitn(3, |byte| *byte == b' ');
         let mut text = || std::str::from_utf8(parts.next()?).ok();
-        let (stamp, edge) = (text()?, text()?);
+        let (stamp, _edge) = (text()?, text()?);
         let (flag, value) = parts.next()?.split_first()?;
         let value = match (flag, value.len()) {
             (b'+', ..=RECORD_BYTES_MAX) => Some(value),
             (b'-', 0) => None,
             _ => return None,
         };
-        Some(SharedRecord { stamp_ms: stamp.parse().ok().filter(|stamp| *stamp > 0)?, edge, value })
+        Some(SharedRecord { stamp_ms: stamp.parse().ok().filter(|stamp| *stamp > 0)?, value })
     }
 }
 
@@ -127,10 +158,10 @@ mod tests {
 
     #[test]
     fn records_are_read_and_all_else_is_left_out() {
-        let record = |stamp_ms, edge, value| Some(SharedRecord { stamp_ms, edge, value });
-        assert_eq!(SharedRecord::read(b"5 a +v w\n"), record(5, "a", Some(&b"v w\n"[..])));
-        assert_eq!(SharedRecord::read(b"5 a +"), record(5, "a", Some(&b""[..])));
-        assert_eq!(SharedRecord::read(b"5 a -"), record(5, "a", None));
+        let record = |stamp_ms, value| Some(SharedRecord { stamp_ms, value });
+        assert_eq!(SharedRecord::read(b"5 a +v w\n"), record(5, Some(&b"v w\n"[..])));
+        assert_eq!(SharedRecord::read(b"5 a +"), record(5, Some(&b""[..])));
+        assert_eq!(SharedRecord::read(b"5 a -"), record(5, None));
         for strange in
             [&b""[..], b"5", b"5 a", b"5 a ", b"5 a -x", b"5 a v", b"x a +v", b"0 a +v", b"-1 a +v", b"5 \xff +v"]
         {
@@ -146,7 +177,9 @@ mod tests {
         for number in 0..CHANGES_MAX + 5 {
             records.publish("keyval:one", &number.to_string(), None, 0);
         }
-        assert_eq!(records.changes().len(), CHANGES_MAX);
+        assert_eq!(records.changes().queue.len(), CHANGES_MAX);
         assert!(records.waits("keyval:one", "0") && !records.waits("keyval:two", "0"));
+        records.pop();
+        assert!(!records.waits("keyval:one", "0") && records.first().is_some_and(|change| change.key == "1"));
     }
 }

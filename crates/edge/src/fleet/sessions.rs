@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_net::{clock, timer};
+use weir_net::timer;
 use weir_proxy::family::sticky::{SessionWord, SharedSessions};
 use weir_redis::{Commands, NoReply, Value, pairs};
 
@@ -23,6 +23,9 @@ const READ_MAX: usize = 100;
 
 /// About how many entries the stream keeps.
 const STREAM_MAX: usize = 20_000;
+
+/// Looks in one round, at most.
+const LOOKS_MAX: usize = 50;
 
 /// Bytes of a peer's name, at most; a longer one of another edge is not taken.
 const PEER_BYTES_MAX: usize = 1024;
@@ -59,13 +62,13 @@ async fn round(shared: &FleetShared, zones: &[Arc<SharedSessions>], after: &mut 
             news = rest;
         }
     }
-    loop {
+    for _ in 0..LOOKS_MAX {
         let from = match after.as_deref() {
             Some(id) => next_id(id).ok_or(NoReply::Unexpected)?,
             // From the oldest session that may still live.
             None => {
                 let longest = zones.iter().map(|zone| zone.timeout()).max().unwrap_or_default();
-                let now = redis_ms(shared).ok_or(NoReply::Late)?;
+                let now = shared.redis_ms().ok_or(NoReply::Late)?;
                 format!("{}-0", now.saturating_sub(i64::try_from(longest.as_millis()).unwrap_or(i64::MAX)).max(0))
             }
         };
@@ -73,7 +76,7 @@ async fn round(shared: &FleetShared, zones: &[Arc<SharedSessions>], after: &mut 
         let commands = Commands::one(&["XRANGE", key, &from, "+", "COUNT", &count]);
         let replies = shared.settings.server.ask(commands, PATIENCE).await?;
         let entries = replies.first().map(Value::list).unwrap_or_default();
-        let now = redis_ms(shared).ok_or(NoReply::Late)?;
+        let now = shared.redis_ms().ok_or(NoReply::Late)?;
         for entry in entries {
             let id = entry.list().first().and_then(Value::text).ok_or(NoReply::Unexpected)?;
             hear(shared, zones, id, entry.list().get(1).map(Value::list).unwrap_or_default(), now);
@@ -83,9 +86,10 @@ async fn round(shared: &FleetShared, zones: &[Arc<SharedSessions>], after: &mut 
             *after = Some(from);
         }
         if entries.len() < READ_MAX {
-            return Ok(());
+            break;
         }
     }
+    Ok(())
 }
 
 fn hear(shared: &FleetShared, zones: &[Arc<SharedSessions>], id: &str, fields: &[Value], now_ms: i64) {
@@ -98,10 +102,6 @@ fn hear(shared: &FleetShared, zones: &[Arc<SharedSessions>], id: &str, fields: &
     let told_ms = id.split('-').next().and_then(|ms| ms.parse::<i64>().ok()).unwrap_or(now_ms);
     let ago = Duration::from_millis(u64::try_from(now_ms - told_ms).unwrap_or(0));
     read(text).for_each(|word| zone.take(&word, ago));
-}
-
-fn redis_ms(shared: &FleetShared) -> Option<i64> {
-    shared.view().presence.redis_ms(shared.now_ms(clock::precise()))
 }
 
 /// The id that follows an id of a stream.

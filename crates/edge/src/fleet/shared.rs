@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use weir_fleet::{Presence, Standing};
 use weir_meter::live::FleetMember;
-use weir_net::Instant;
 use weir_net::log::{self, Level};
+use weir_net::{Instant, clock};
 use weir_proxy::family::sticky::SharedSessions;
 use weir_redis::{NoReply, RedisServer};
 
@@ -72,6 +72,12 @@ pub(super) struct FleetState {
 impl FleetShared {
     pub(super) fn now_ms(&self, now: Instant) -> i64 {
         i64::try_from(now.saturating_duration_since(self.epoch).as_millis()).unwrap_or(i64::MAX)
+    }
+
+    /// Redis' clock now, as far as this edge knows it.
+    pub(super) fn redis_ms(&self) -> Option<i64> {
+        let now_ms = self.now_ms(clock::precise());
+        self.view().presence.redis_ms(now_ms)
     }
 
     pub(super) fn standing(&self, now_ms: i64) -> Standing {

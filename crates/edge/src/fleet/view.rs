@@ -47,8 +47,7 @@ pub(super) async fn share(shared: Arc<FleetShared>) {
         let mut commands = Commands::one(&["TIME"]);
         let own = shared.view().own.clone();
         // The time of the figures stands before them: only Redis knows it.
-        let now = shared.view().presence.redis_ms(shared.now_ms(weir_net::clock::precise()));
-        if let (Ok(text), Some(now), false) = (serde_json::to_string(&own), now, own.edge.is_empty()) {
+        if let (Ok(text), Some(now), false) = (serde_json::to_string(&own), shared.redis_ms(), own.edge.is_empty()) {
             commands.add(&["HSET", key, &settings.edge, &format!("{now} {text}")]);
         }
         commands.add(&["HGETALL", key]);
@@ -63,7 +62,8 @@ pub(super) async fn share(shared: Arc<FleetShared>) {
     }
 }
 
-/// The edges that told their figures, by name, and the names of those that are forgotten. Values that no edge has written are left out.
+/// The edges that told their figures, by name, and the names of those that are forgotten. Values that no edge has written
+/// are left out.
 fn members(replies: &[Value]) -> (Vec<FleetMember>, Vec<String>) {
     let time = replies.first().map(Value::list).unwrap_or_default();
     let number = |at: usize| time.get(at).and_then(Value::number).unwrap_or(0);

@@ -13,7 +13,7 @@ use weir_net::log::{self, Level};
 use weir_proxy::family::upstream::LiveGroup;
 use weir_proxy::family::upstream::edit::Refused;
 
-use crate::fleet::SharedSpace;
+use crate::fleet::{SharedSpace, TakenRecord};
 
 /// Members of a server that belong to one edge alone.
 const OWN: [&str; 3] = ["id", "parent", "host"];
@@ -91,17 +91,24 @@ impl SharedSpace for ServersSpace {
         &self.name
     }
 
-    fn take(&self, key: &str, value: Option<&[u8]>) {
-        let Some(change) = value.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok()) else { return };
-        if change["of"] != self.of.as_str() {
-            return;
-        }
-        match self.apply(key, &change["server"]) {
-            Ok(()) => self.note(key, value),
-            Err(refused) => log::global(
-                Level::Error,
-                format_args!("weir cannot take the change of {key} in {} over from the fleet: {refused}", self.name),
-            ),
+    fn take(&self, records: &[TakenRecord]) {
+        for (key, value) in records {
+            let Some(change) = value.as_ref().and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok()) else {
+                continue;
+            };
+            if change["of"] != self.of.as_str() {
+                continue;
+            }
+            match self.apply(key, &change["server"]) {
+                Ok(()) => self.note(key, value.as_deref()),
+                Err(refused) => log::global(
+                    Level::Error,
+                    format_args!(
+                        "weir cannot take the change of {key} in {} over from the fleet: {refused}",
+                        self.name
+                    ),
+                ),
+            }
         }
     }
 

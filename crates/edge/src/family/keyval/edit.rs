@@ -134,8 +134,7 @@ fn shown(pair: &Pair, now_ms: u64) -> Value {
     }
 }
 
-/// Keeps a pair; a misfit in the words of the API.
-pub(super) fn set(pairs: &mut Pairs, key: &str, pair: Pair) -> Result<(), Refused> {
+fn set(pairs: &mut Pairs, key: &str, pair: Pair) -> Result<(), Refused> {
     pairs.set(key, pair).map_err(|misfit| match misfit {
         Misfit::Key => misformed("invalid key format"),
         Misfit::Full => {

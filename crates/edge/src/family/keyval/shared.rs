@@ -7,9 +7,9 @@ use weir_net::clock;
 use weir_net::log::{self, Level};
 
 use super::pairs::Pair;
+use super::state;
 use super::zone::{KeptPairs, KeyvalZone};
-use super::{edit, state};
-use crate::fleet::SharedSpace;
+use crate::fleet::{SharedSpace, TakenRecord};
 
 /// The pairs of one zone.
 struct PairsSpace {
@@ -47,23 +47,34 @@ impl SharedSpace for PairsSpace {
         &self.name
     }
 
-    fn take(&self, key: &str, value: Option<&[u8]>) {
-        let pair = value.map(|bytes| serde_json::from_slice(bytes).ok().as_ref().and_then(state::of_json));
+    fn take(&self, records: &[TakenRecord]) {
+        let mut misfits = 0;
         let taken = self.pairs.edit(self.state.as_deref(), |pairs, now_ms| {
-            match pair {
-                None => drop(pairs.remove(key)),
-                // Another program wrote it.
-                Some(None) => {}
-                Some(Some(pair)) if pair.until_ms.is_some_and(|until| until <= now_ms) => drop(pairs.remove(key)),
-                Some(Some(pair)) => edit::set(pairs, key, pair)?,
+            for (key, value) in records {
+                let pair =
+                    value.as_ref().map(|bytes| serde_json::from_slice(bytes).ok().as_ref().and_then(state::of_json));
+                match pair {
+                    None => drop(pairs.remove(key)),
+                    // Another program wrote it.
+                    Some(None) => {}
+                    Some(Some(pair)) if pair.until_ms.is_some_and(|until| until <= now_ms) => drop(pairs.remove(key)),
+                    Some(Some(pair)) => misfits += usize::from(pairs.set(key, pair).is_err()),
+                }
             }
             Ok(())
         });
+        let name = &self.name;
         if let Err(refused) = taken {
-            let name = &self.name;
             log::global(
                 Level::Error,
-                format_args!("weir cannot take the pair \"{key}\" of {name} over from the fleet: {}", refused.text),
+                format_args!("weir cannot take pairs of {name} over from the fleet: {}", refused.text),
+            );
+        } else if misfits > 0 {
+            log::global(
+                Level::Error,
+                format_args!(
+                    "{misfits} pairs of the fleet do not fit into {name}: give each edge the same size and type"
+                ),
             );
         }
     }
