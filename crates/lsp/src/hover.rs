@@ -102,7 +102,7 @@ fn place_name(here: Inside) -> String {
     if here.nginx.is_empty() { here.context().to_string() } else { here.nginx.to_owned() }
 }
 
-/// What the sentences of the tables about directives without effect begin with, in English and in Korean.
+/// The beginnings of the sentences about directives without effect in the tables, in English and in Korean.
 const NO_EFFECT: (&str, &str) = ("No effect: ", "효과가 없습니다. ");
 
 /// The sentence of a directive in its table, as Markdown.
