@@ -121,6 +121,11 @@ pub struct ZoneRate {
 }
 
 impl ZoneRate {
+    /// Bytes of the accounts that count in place of the zone's own table.
+    pub fn shared_bytes(&self) -> u64 {
+        self.shared.as_ref().map_or(0, |shared| shared.accounts.bytes())
+    }
+
     /// Where the directive stands, if it has `sync`.
     pub fn shared_at(&self) -> Option<At> {
         self.shared.as_ref().map(|_| self.at)

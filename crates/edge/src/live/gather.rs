@@ -363,7 +363,8 @@ impl Gatherer {
                 rejected_dry_run: at(&net, 4),
             };
             snapshot.http.limit_reqs.insert(zone.name.clone(), shown);
-            snapshot.slabs.insert(zone.name.clone(), slab(zone.table.bytes(), zone.size()));
+            let bytes = zone.table.bytes() + zone.parameters.shared_bytes();
+            snapshot.slabs.insert(zone.name.clone(), slab(bytes, zone.size()));
         }
         snapshot.stream = sessions::stream(conf, &self.trends, weir_net::clock::unix_ms());
         for zone in crate::declared(conf).limit_conn.sessions.iter() {
